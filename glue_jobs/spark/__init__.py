@@ -1,0 +1,1 @@
+"""Relational work and Parquet bytes, Python 3.11. May import core, aws, the standard library, pyspark, pyarrow and numpy."""

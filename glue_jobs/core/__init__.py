@@ -1,1 +1,1 @@
-"""Values and decisions. May import a closed list of pure standard library modules: no IO, clock, randomness or logging."""
+"""Values and decisions. May import a closed list of pure standard modules: no IO, clock, randomness, logging."""

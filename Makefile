@@ -1,0 +1,53 @@
+# `make demo` and `make test` do all their set-up; all they need is Python 3.11 (PYTHON=/path/to/python3.11 chooses one).
+
+VENV := .venv
+BIN := $(VENV)/bin
+SHELL := /bin/sh
+
+IS_311 = import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))
+# The first Python 3.11 that really starts: a pyenv shim may stand on PATH and yet refuse.
+PYTHON ?= $(shell for python in python3.11 python3 python "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.11*/bin/python; do \
+	if "$$python" -c "$(IS_311)" >/dev/null 2>&1; then echo "$$python"; break; fi; done)
+
+.PHONY: help demo test lint format clean
+
+help:
+	@echo "make demo    the main job on this machine, end to end, with an embedded AWS"
+	@echo "make test    all tests, cheapest first"
+	@echo "make lint    ruff and mypy"
+	@echo "make format  let ruff format the code"
+	@echo "make clean   remove the virtual environment and all caches"
+
+demo: $(VENV)/.installed-local
+	$(BIN)/dmslake demo
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf $(VENV) .cache .hypothesis build dist *.egg-info spark-warehouse metastore_db derby.log
+
+# The stamp is written last: an installation that broke off is done again.
+$(VENV)/.installed-local: setup.py pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local]'
+	@touch $@
+
+# dev holds all of local.
+$(VENV)/.installed-dev: setup.py pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(VENV)/.installed-local $@
+
+$(BIN)/python:
+	@python='$(PYTHON)'; "$${python:-python3.11}" -c "$(IS_311)" || { \
+		echo "dmslake needs Python 3.11 with venv, found none. Install it (Debian: apt-get install python3.11-venv)" \
+			"or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)

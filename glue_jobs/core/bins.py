@@ -1,0 +1,36 @@
+"""Packing: which files one task takes, which tables share a run."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Callable, List, Sequence, Tuple, TypeVar
+
+_T = TypeVar("_T")
+
+
+def pack(items: Sequence[_T], weight: Callable[[_T], float], bins: int) -> List[List[_T]]:
+    """`items` spread over at most `bins` lists of about equal weight, the heaviest first; no list is empty.
+
+    A bin's items keep their given order, so that a task reads neighbours one after the other.
+    """
+    count = min(bins, len(items))
+    heap: List[Tuple[float, int]] = [(0.0, index) for index in range(count)]
+    chosen: List[List[int]] = [[] for _ in range(count)]
+    for index in sorted(range(len(items)), key=lambda at: -weight(items[at])):
+        load, bin_index = heapq.heappop(heap)
+        chosen[bin_index].append(index)
+        heapq.heappush(heap, (load + weight(items[index]), bin_index))
+    return [[items[index] for index in sorted(indices)] for indices in chosen]
+
+
+def groups(items: Sequence[_T], weight: Callable[[_T], float], most_weight: float, most_items: int) -> List[List[_T]]:
+    """`items` in their order, cut into consecutive lists within both bounds; an item heavier than the bound stands alone."""
+    out: List[List[_T]] = []
+    load = 0.0
+    for item in items:
+        if not out or load + weight(item) > most_weight or len(out[-1]) >= most_items:
+            out.append([])
+            load = 0.0
+        out[-1].append(item)
+        load += weight(item)
+    return out

@@ -1,0 +1,289 @@
+"""What to do next for one table: a pure function of (state, snapshot, raw listing, now) to one action of a closed set.
+
+Controller and jobs ask this same function, so `--dry-run` shows what a run would do and a job started by hand is safe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import List, Optional, Sequence, Tuple, Union
+
+from glue_jobs.core.errors import TableBlocked, blocked
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.raw_names import CdcName, RawFile, RawListing, cdc_name, window_start
+from glue_jobs.core.record import Input
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import DATE_FORMAT, PERSON_ATTRIBUTES, BlockedBy, TableState
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Nothing to do. code: up-to-date, inactive, paused, no-files, reload-waits."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The table waits for a person. known: it was blocked before and nothing changed since."""
+
+    by: BlockedBy
+    known: bool = False
+
+
+@dataclass(frozen=True)
+class Finish:
+    """A publish or catalog step was left unfinished; converge and catalog, then plan again."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class TakeLoad:
+    """Load the table from its load files. reload: it replaces what is there."""
+
+    files: Tuple[RawFile, ...]
+    reload: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class TakeBatch:
+    """Apply CDC files. context: files applied before that are ranked again because `files` came late.
+
+    skipped: files that a person skipped, by the cursor or by name; remaining: pending files beyond this batch.
+    """
+
+    files: Tuple[RawFile, ...]
+    context: Tuple[RawFile, ...] = ()
+    skipped: Tuple[RawFile, ...] = ()
+    remaining: int = 0
+    remaining_bytes: int = 0
+    late: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size for file in self.files + self.context)
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Rewrite all data files because a person asked: kind is widen, schema, repartition or rekey."""
+
+    kind: str
+    reason: str
+    value: str = ""
+
+
+Action = Union[Rest, Stopped, Finish, TakeLoad, TakeBatch, Rewrite]
+
+
+def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action:
+    """The next action for a table. Order: unfinished work, a person's word, blocks, reload, late files, new files."""
+    if state.publishing:
+        return Finish(f"publishing change {state.publishing} was not finished")
+    if state.catalog_pending:
+        return Finish(f"the catalog step of change {state.catalog_pending} was not finished")
+    if not state.active:
+        return Rest("inactive", f"ActiveFlag is not true; `dmslake activate {state.path} --primary-key …`")
+    if state.paused:
+        return Rest("paused", state.paused)
+    mark = signature(state, listing)
+    if state.blocked and state.blocked.signature in (mark, ""):
+        return Stopped(state.blocked, known=True)
+    try:
+        return _plan(state, snapshot, listing, now, limits)
+    except TableBlocked as error:
+        return Stopped(blocked_by(error, mark))
+
+
+def blocked_by(error: TableBlocked, mark: str) -> BlockedBy:
+    return BlockedBy(error.code, error.message, error.todo, mark)
+
+
+def signature(state: TableState, listing: RawListing) -> str:
+    """A digest of what a block was decided on: a person's attributes and the raw files listed. A change of it means: try again."""
+    person = {name: str(state.item.get(name, "")) for name in PERSON_ATTRIBUTES}
+    files = sorted((file.key, file.etag) for file in listing.loads + listing.cdc + listing.foreign)
+    text = json.dumps([person, files, state.head], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action:
+    if not state.head and not state.is_new and state.request != "reload":
+        raise blocked(
+            "adopt-or-reload",
+            "the item has a cursor or a load date but no Head: another program (the AWS sample?) loaded this table",
+            where=str(state.path),
+            todo=f"`dmslake reload {state.path}` loads it anew from the raw files into out_path",
+        )
+    _check_names(state, listing)
+    rewrite = _asked_rewrite(state, snapshot)
+    if rewrite is not None:
+        return rewrite
+    load = _load_due(state, snapshot, listing, now, limits)
+    if load is not None:
+        return load
+    return _batch(state, snapshot, listing, limits)
+
+
+def _check_names(state: TableState, listing: RawListing) -> None:
+    foreign = [file for file in listing.foreign if not _is_skipped(state, file)]
+    if foreign:
+        raise blocked(
+            "foreign-raw-file",
+            f"{len(foreign)} file(s) with a name that DMS does not give",
+            where=f"s3://{state.path.bucket}/{foreign[0].key}",
+            expected="LOAD00000001.parquet or 20201117-153046033.parquet (also .csv, .csv.gz)",
+            found=foreign[0].base,
+            todo=f"remove the file, or `dmslake unblock {state.path} --skip-file {foreign[0].base}`",
+        )
+
+
+def _is_skipped(state: TableState, file: RawFile) -> bool:
+    return file.base in state.skip_files or file.key in state.skip_files
+
+
+def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Optional[Rewrite]:
+    """A rewrite that an item's Request or a changed PrimaryKey asks for; raises where the item contradicts the table."""
+    if not state.head:
+        return None
+    if state.request == "schema-rename":
+        return Rewrite("schema", f"rename {state.request_value}", state.request_value)
+    if state.request == "repartition":
+        return Rewrite("repartition", "a person asked for the layout of PartitionKey")
+    if state.partitioning != snapshot.partitioning and state.request != "reload":
+        raise blocked(
+            "partition-key-changed",
+            "PartitionKey was changed after the table was loaded; layouts are never mixed",
+            where=str(state.path),
+            todo=f"`dmslake repartition {state.path}` rewrites the table in the new layout, or set PartitionKey back",
+        )
+    if state.primary_key != snapshot.primary_key and state.request != "reload":
+        return Rewrite("rekey", f"PrimaryKey was changed to {','.join(state.primary_key) or 'null'}")
+    return None
+
+
+def _load_due(
+    state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits
+) -> Optional[Action]:
+    loads = tuple(file for file in listing.loads if not _is_skipped(state, file))
+    if not state.head:
+        return TakeLoad(loads, False, "the first load") if loads else _asked_without_load(state)
+    known = {item.key: item.etag for item in snapshot.generation.loads}
+    fresh = [file for file in loads if known.get(file.key) != file.etag]
+    asked = state.request == "reload" or state.last_full_load.strftime(DATE_FORMAT) < snapshot.last_full_load
+    if not fresh and not asked:
+        return None
+    if not loads:
+        return _asked_without_load(state)
+    reason = (
+        "a person asked for it" if asked else f"{len(fresh)} load file(s) are new or changed, first {fresh[0].base}"
+    )
+    quiet = timedelta(
+        minutes=limits.load_quiet_minutes if state.load_quiet_minutes is None else state.load_quiet_minutes
+    )
+    newest = max(file.modified for file in loads)
+    if now - newest < quiet and not any(file.modified > newest for file in listing.cdc):
+        return Rest(
+            "reload-waits",
+            f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file follows it",
+        )
+    return TakeLoad(loads, True, reason)
+
+
+def _asked_without_load(state: TableState) -> Optional[Action]:
+    if state.request != "reload":
+        return None
+    raise blocked(
+        "no-load-files",
+        "a reload was asked for, but the raw folder has no load file",
+        where=f"s3://{state.path}",
+        todo="reload the table in DMS first",
+    )
+
+
+def _batch(state: TableState, snapshot: Snapshot, listing: RawListing, limits: Limits) -> Action:
+    pending, late, passed = _sort_out(state, snapshot, listing.cdc, limits)
+    if late:
+        return _late_batch(state, snapshot, listing, late, passed)
+    if not pending:
+        if not state.head and not listing.cdc:
+            return Rest("no-files", "the raw folder has no load file and no CDC file")
+        return Rest("up-to-date", "no file is pending")
+    files: List[RawFile] = []
+    size = 0
+    for file in pending:
+        if files and (size + file.size > limits.batch_bytes or len(files) >= limits.batch_files):
+            break
+        files.append(file)
+        size += file.size
+    rest = pending[len(files) :]
+    return TakeBatch(tuple(files), (), tuple(passed), len(rest), sum(file.size for file in rest))
+
+
+def _sort_out(
+    state: TableState, snapshot: Snapshot, cdc: Sequence[RawFile], limits: Limits
+) -> Tuple[List[RawFile], List[RawFile], List[RawFile]]:
+    """(pending, late, skipped by a person) among the CDC files of this generation.
+
+    A cursor that a person moved on skips the files in between; one that was moved back makes the files after it pending again.
+    """
+    hours = limits.late_window_hours if state.late_window_hours is None else state.late_window_hours
+    cursor, old_cursor = cdc_name(state.cursor), cdc_name(snapshot.cursor)
+    oldest = window_start(state.cursor, hours) or ""
+    moved = bool(state.head) and state.cursor != snapshot.cursor
+    pending: List[RawFile] = []
+    late: List[RawFile] = []
+    passed: List[RawFile] = []
+    for file in cdc:
+        name = cdc_name(file.key)
+        if name is None or name.digits < snapshot.generation.cdc_from:
+            continue
+        taken = _same(snapshot.applied.get(file.key), file) or _same(snapshot.skipped.get(file.key), file)
+        ahead = _is_ahead(name, cursor)
+        if _is_skipped(state, file):
+            if not taken:
+                passed.append(file)
+        elif ahead and (moved or not taken):
+            pending.append(file)
+        elif not ahead and not taken and name.digits >= oldest:
+            (passed if moved and _is_ahead(name, old_cursor) else late).append(file)
+    return pending, late, passed
+
+
+def _same(taken: Optional[Input], file: RawFile) -> bool:
+    return taken is not None and taken.etag == file.etag
+
+
+def _is_ahead(name: CdcName, cursor: Optional[CdcName]) -> bool:
+    return cursor is None or name > cursor
+
+
+def _late_batch(
+    state: TableState, snapshot: Snapshot, listing: RawListing, late: List[RawFile], passed: List[RawFile]
+) -> Action:
+    """The late files, with every applied file of the generation that was written after the first of them and up to the cursor."""
+    first = cdc_name(late[0].key)
+    listed = {file.key: file for file in listing.cdc}
+    context: List[RawFile] = []
+    for key, item in snapshot.applied.items():
+        name = cdc_name(key)
+        if name is None or first is None or name < first or key in {file.key for file in late}:
+            continue
+        if key not in listed or not _same(item, listed[key]):
+            raise blocked(
+                "late-file-without-context",
+                f"{late[0].base} came late, and a file that was applied after it is no longer there as it was",
+                where=f"s3://{state.path.bucket}/{key}",
+                expected=f"ETag {item.etag}",
+                found=f"ETag {listed[key].etag}" if key in listed else "no such object",
+                todo=f"put the file back, or reload the table, or `dmslake unblock {state.path} --skip-file {late[0].base}`",
+            )
+        context.append(listed[key])
+    context.sort(key=lambda file: (cdc_name(file.key) or CdcName("", ""), file.key))
+    return TakeBatch(tuple(late), tuple(context), tuple(passed), late=True)

@@ -1,0 +1,139 @@
+"""Where a table lives: its raw folder, its lake folder, its change records and its name in the catalog."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Iterable, Optional, Tuple
+
+from glue_jobs.core.errors import UsageError
+
+CONTROL_TABLE_PREFIX = "awsdms_"
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
+# What S3, Hive folders, Glue and a terminal all bear: no slash, no control character, no leading dot or underscore.
+_UNSAFE_NAME = re.compile(r"[\x00-\x1f\x7f/\\]|^[._]|^\s|\s$")
+MAX_NAME_BYTES = 200
+
+
+@dataclass(frozen=True)
+class S3Uri:
+    """`s3://bucket/key`, the key without a leading slash."""
+
+    bucket: str
+    key: str
+
+    @classmethod
+    def parse(cls, text: str) -> S3Uri:
+        """The URI in `text`; raises UsageError that says what was expected."""
+        match = re.fullmatch(r"s3[an]?://([^/]+)(?:/(.*))?", text.strip(), re.DOTALL)
+        if not match or not _BUCKET.fullmatch(match.group(1)):
+            raise UsageError(f"not an S3 address: {text!r}", "bad-uri", "write it as s3://bucket/prefix/")
+        return cls(match.group(1), match.group(2) or "")
+
+    @classmethod
+    def folder(cls, text: str) -> S3Uri:
+        """As `parse`, with exactly one slash at the end of a key that isn't empty."""
+        uri = cls.parse(text)
+        key = uri.key.strip("/")
+        return cls(uri.bucket, key + "/" if key else "")
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+    def join(self, *parts: str) -> S3Uri:
+        return S3Uri(self.bucket, self.key + "".join(parts))
+
+
+@dataclass(frozen=True)
+class TablePath:
+    """A table's identity: where DMS writes it. Its text, `bucket/prefix/schema/table/`, is the key of its state item."""
+
+    bucket: str
+    prefix: str  # of the schema, with slash at the end: 'dms/sales/'
+    folder: str  # 'orders/'
+
+    @classmethod
+    def parse(cls, text: str) -> TablePath:
+        """The path in `[s3://]bucket/prefix/schema/table[/]`; at least schema and table must stand behind the bucket."""
+        bare = re.sub(r"^s3[an]?://", "", text.strip()).strip("/")
+        parts = bare.split("/")
+        if len(parts) < 3 or not all(parts) or not _BUCKET.fullmatch(parts[0]):
+            raise UsageError(
+                f"not a table path: {text!r}", "bad-path", "write it as bucket/prefix/schema/table, or schema.table"
+            )
+        return cls(parts[0], "/".join(parts[1:-1]) + "/", parts[-1] + "/")
+
+    def __str__(self) -> str:
+        return f"{self.bucket}/{self.prefix}{self.folder}"
+
+    @property
+    def raw(self) -> S3Uri:
+        return S3Uri(self.bucket, self.prefix + self.folder)
+
+    @property
+    def schema(self) -> str:
+        return self.prefix.rstrip("/").rsplit("/", 1)[-1]
+
+    @property
+    def table(self) -> str:
+        return self.folder.rstrip("/")
+
+    @property
+    def name(self) -> str:
+        """`schema.table`, for people."""
+        return f"{self.schema}.{self.table}"
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` may be a schema's or table's folder name (control tables aside)."""
+    return bool(text) and not _UNSAFE_NAME.search(text) and len(text.encode()) <= MAX_NAME_BYTES
+
+
+def lake_folder(lake: str, path: TablePath) -> S3Uri:
+    """The folder of the lake table of `path` below the setting `--lake`."""
+    return S3Uri.folder(lake).join(path.schema, "/", path.table, "/")
+
+
+def changes_folder(out_path: S3Uri) -> S3Uri:
+    """The folder of the change records of the lake table at `out_path` (`…/schema/table/`).
+
+    `_changes` stands beside the schema folders, so that crawlers and Spark, which skip `_`, never read it.
+    """
+    parts = out_path.key.rstrip("/").split("/")
+    if len(parts) < 2:
+        raise UsageError(
+            f"out_path {out_path} has no schema and table folder",
+            "bad-out-path",
+            "write it as s3://bucket/prefix/schema/table/",
+        )
+    head = "/".join(parts[:-2])
+    return S3Uri(out_path.bucket, (head + "/" if head else "") + f"_changes/{parts[-2]}/{parts[-1]}/")
+
+
+def catalog_name(path: TablePath) -> str:
+    """The Glue table's name: lower case, every other character an underscore."""
+    return re.sub(r"[^a-z0-9_]", "_", f"{path.schema}_{path.table}".lower())
+
+
+def catalog_collision(path: TablePath, others: Iterable[TablePath]) -> Optional[TablePath]:
+    """Another table that would have the same catalog name, if there is one."""
+    name = catalog_name(path)
+    return next((other for other in others if other != path and catalog_name(other) == name), None)
+
+
+def find_path(text: str, known: Iterable[TablePath]) -> TablePath:
+    """The table that a person means by `text`: a full path, or `schema.table` where that is unique among `known`."""
+    if "/" in text:
+        return TablePath.parse(text)
+    candidates: Tuple[TablePath, ...] = tuple(path for path in known if text in (path.name, path.table))
+    exact = tuple(path for path in candidates if path.name == text)
+    chosen = exact or candidates
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen:
+        raise UsageError(f"no table {text!r} is known", "unknown-table", "`dmslake tables` lists them")
+    raise UsageError(
+        f"{text!r} is the name of {len(chosen)} tables: {', '.join(map(str, chosen))}",
+        "ambiguous-table",
+        "give the whole path",
+    )

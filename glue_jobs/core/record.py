@@ -1,0 +1,239 @@
+"""Change records: the JSON that says all about a change. docs/change-record.md has the format and its JSON Schema.
+
+Written once and never changed. Whatever a later feature needs has its field here already, so that there is one format.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
+
+from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.partitioning import Partitioning, PartitionField
+from glue_jobs.core.schema import Column, Schema
+
+FORMAT = 1
+KINDS = (
+    "full-load", "incremental", "late", "cursor", "schema", "widen", "repartition", "rekey", "lost",
+    "rollback", "reapply", "repair", "truncate", "apply", "adopt", "erase", "create", "edit", "history",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Part:
+    """One uploaded part: S3 wants its ETag and checksum again at completion."""
+
+    number: int
+    etag: str
+    crc32: str = ""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A multipart upload whose parts are all there and which is completed by converge."""
+
+    id: str
+    parts: Tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One data file. path: below the table's folder. low, high: least and greatest key in the JSON form of core.keys.
+
+    etag: of the completed object, '' where it can't be known before (KMS). origin: the path of the file whose bytes a restored
+    file has. upload: how to make it visible; only in `added` of the change that made it.
+    """
+
+    path: str
+    size_bytes: int
+    rows: int
+    etag: str = ""
+    partition: Tuple[Optional[str], ...] = ()
+    low: Optional[Tuple[Any, ...]] = None
+    high: Optional[Tuple[Any, ...]] = None
+    origin: str = ""
+    upload: Optional[Upload] = None
+
+
+@dataclass(frozen=True)
+class Input:
+    """A raw file that a change took. rows: −1 where they were not counted (skipped files)."""
+
+    key: str
+    etag: str
+    size_bytes: int = 0
+    rows: int = -1
+    modified: str = ""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One full load and all that was applied on it. cdc_from: digits of the first CDC name that belongs to it, '' for all."""
+
+    number: int = 0
+    loads: Tuple[Input, ...] = ()
+    cdc_from: str = ""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows. inserted, updated, deleted: what the change did to the lake table. ignored: updates and deletes of a table without key.
+
+    backward: rows whose commit time is before their predecessor's in the same file (reported only).
+    """
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    ignored: int = 0
+    input_rows: int = 0
+    backward: int = 0
+    table_rows: int = 0
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The whole snapshot after the change: so that reading it does not grow with the history."""
+
+    files: Tuple[DataFile, ...] = ()
+    applied: Tuple[Input, ...] = ()
+    skipped: Tuple[Input, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChangeRecord:
+    """One change of one lake table. Times are ISO 8601 in UTC; cursors are `<bucket>/<key>` or ''."""
+
+    id: str
+    parent: str
+    kind: str
+    table: str
+    lake: str
+    time: str
+    run_id: str = ""
+    program: str = ""
+    generation: Generation = Generation()
+    inputs: Tuple[Input, ...] = ()
+    context: Tuple[Input, ...] = ()
+    skipped: Tuple[Input, ...] = ()
+    counts: Counts = Counts()
+    added: Tuple[DataFile, ...] = ()
+    superseded: Tuple[str, ...] = ()
+    schema: Schema = ()
+    primary_key: Tuple[str, ...] = ()
+    partitioning: Partitioning = ()
+    timestamp_column: str = ""
+    cursor_before: str = ""
+    cursor_after: str = ""
+    last_full_load: str = ""
+    chain: Tuple[str, ...] = ()
+    checkpoint: Optional[Checkpoint] = None
+    target: str = ""
+    lost: str = ""
+    staged: bool = False
+    erased: Tuple[Mapping[str, Any], ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+_NESTED: Dict[Tuple[str, str], Type[Any]] = {
+    ("ChangeRecord", "generation"): Generation,
+    ("ChangeRecord", "counts"): Counts,
+    ("ChangeRecord", "checkpoint"): Checkpoint,
+    ("ChangeRecord", "inputs"): Input,
+    ("ChangeRecord", "context"): Input,
+    ("ChangeRecord", "skipped"): Input,
+    ("ChangeRecord", "added"): DataFile,
+    ("ChangeRecord", "schema"): Column,
+    ("ChangeRecord", "partitioning"): PartitionField,
+    ("Generation", "loads"): Input,
+    ("Checkpoint", "files"): DataFile,
+    ("Checkpoint", "applied"): Input,
+    ("Checkpoint", "skipped"): Input,
+    ("DataFile", "upload"): Upload,
+    ("Upload", "parts"): Part,
+}
+_T = TypeVar("_T")
+
+
+def to_json(record: ChangeRecord) -> str:
+    """The record as JSON text, `format` first, fields that have their default left out."""
+    return json.dumps({"format": FORMAT, **_sparse(record)}, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(text: str, where: str) -> ChangeRecord:
+    """The record in `text`; `where` is its key, for the error. Raises TableBlocked if it is damaged or of another format."""
+    try:
+        data = json.loads(text)
+        number = data.pop("format")
+        if number != FORMAT:
+            raise ValueError(f"format {number}; this program reads format {FORMAT}")
+        record = _build(ChangeRecord, data)
+        if record.kind not in KINDS:
+            raise ValueError(f"unknown kind {record.kind!r}")
+        return record
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TableBlocked(
+            f"the change record s3://{where} can't be read: {error}",
+            "bad-record",
+            "restore the object's earlier version; if a newer dmslake wrote it, use that one",
+        ) from error
+
+
+def without_upload(file: DataFile) -> DataFile:
+    """The file as snapshots and checkpoints keep it."""
+    return replace(file, upload=None)
+
+
+def _sparse(value: Any) -> Dict[str, Any]:
+    """A dataclass as a dict, deeply, without the fields that equal their default."""
+    out: Dict[str, Any] = {}
+    for item in fields(value):
+        current = getattr(value, item.name)
+        if current == item.default or (item.name == "details" and not current):
+            continue
+        out[item.name] = _plain(current)
+    return out
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__dataclass_fields__"):
+        return _sparse(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _build(kind: Type[_T], data: Mapping[str, Any]) -> _T:
+    """A dataclass from its JSON; an unknown field is an error, because skipping it could lose what a newer program meant."""
+    known = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    unknown = set(data) - known
+    if unknown:
+        raise ValueError(f"unknown field {sorted(unknown)[0]!r} in {kind.__name__}")
+    values: Dict[str, Any] = {}
+    for name, value in data.items():
+        nested = _NESTED.get((kind.__name__, name))
+        if nested is None:
+            values[name] = tuple(value) if isinstance(value, list) else value
+        elif isinstance(value, list):
+            values[name] = tuple(_build(nested, item) for item in value)
+        else:
+            values[name] = None if value is None else _build(nested, value)
+    return kind(**values)
+
+
+def summary(record: ChangeRecord) -> Dict[str, Any]:
+    """What logs and reports say of a change, small enough for a log line."""
+    counts: Dict[str, Any] = asdict(record.counts)
+    lists: List[Tuple[str, int]] = [
+        ("files_added", len(record.added)),
+        ("files_superseded", len(record.superseded)),
+        ("input_files", len(record.inputs)),
+    ]
+    return {
+        "change": record.id,
+        "kind": record.kind,
+        **counts,
+        **dict(lists),
+        "bytes_added": sum(file.size_bytes for file in record.added),
+    }

@@ -1,0 +1,111 @@
+"""The lake's types and schemas. A schema is an ordered tuple of columns; types are written as Spark, Hive and Athena write them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Dict, Optional, Tuple
+
+SIMPLE_TYPES = (
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+)
+_DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
+# What DMS writes (the name of the Arrow type it is read as) → the lake's type. docs/types.md shows this very table.
+# Parametrised types (decimal, timestamp, time) are handled in `lake_type`.
+ARROW_TO_LAKE: Dict[str, str] = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "uint8": "smallint",
+    "uint16": "int",
+    "uint32": "bigint",
+    "uint64": "decimal(20,0)",
+    "halffloat": "float",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "large_string": "string",
+    "string_view": "string",
+    "binary": "binary",
+    "large_binary": "binary",
+    "binary_view": "binary",
+    "date32[day]": "date",
+    "date64[ms]": "date",
+    "time32[s]": "string",
+    "time32[ms]": "string",
+    "time64[us]": "string",
+    "time64[ns]": "string",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a lake table. `absent`: the source has not sent it lately; the lake keeps it, new rows have null."""
+
+    name: str
+    type: str
+    absent: bool = False
+
+
+Schema = Tuple[Column, ...]
+
+
+def decimal_parts(type_name: str) -> Optional[Tuple[int, int]]:
+    """(precision, scale) of a decimal type, else None."""
+    match = _DECIMAL.fullmatch(type_name)
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def is_type(text: str) -> bool:
+    parts = decimal_parts(text)
+    return text in SIMPLE_TYPES or (parts is not None and 1 <= parts[0] <= 38 and parts[1] <= parts[0])
+
+
+def lake_type(arrow_type: str) -> Optional[str]:
+    """The lake's type for an Arrow type's text (`str(pyarrow_type)`), or None if the lake can't hold it."""
+    if arrow_type in ARROW_TO_LAKE:
+        return ARROW_TO_LAKE[arrow_type]
+    if arrow_type.startswith("timestamp["):
+        return "timestamp"
+    match = re.fullmatch(r"decimal\d+\((\d+), (-?\d+)\)", arrow_type)
+    if match and int(match.group(2)) >= 0 and int(match.group(1)) <= 38:
+        return f"decimal({match.group(1)},{match.group(2)})"
+    if arrow_type.startswith("dictionary<values="):
+        return lake_type(arrow_type[len("dictionary<values=") :].split(",", 1)[0])
+    return None
+
+
+def widened(old: str, new: str) -> Optional[str]:
+    """The type that holds every value of both without loss, if it is `old` or a safe widening of it; else None."""
+    if old == new:
+        return old
+    if old in _INTEGERS and new in _INTEGERS:
+        return max(old, new, key=_INTEGERS.index)
+    if {old, new} == {"float", "double"}:
+        return "double"
+    first, second = decimal_parts(old), decimal_parts(new)
+    if first and second and first[1] == second[1]:
+        return f"decimal({max(first[0], second[0])},{first[1]})"
+    return None
+
+
+def find(schema: Schema, name: str) -> Optional[Column]:
+    return next((column for column in schema if column.name == name), None)
+
+
+def names(schema: Schema) -> Tuple[str, ...]:
+    return tuple(column.name for column in schema)

@@ -1,0 +1,98 @@
+"""What a batch's columns mean for the lake's schema: the same, added, widened, absent — or a block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Dict, List, Sequence, Tuple
+
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.schema import Column, Schema, find, widened
+
+FileSchema = Tuple[str, Schema]  # raw key, its data columns in lake types
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """The lake's schema after a batch. widened: column → (old type, new type); absent: columns the source stopped sending."""
+
+    schema: Schema
+    added: Tuple[str, ...] = ()
+    widened: Tuple[Tuple[str, str, str], ...] = ()
+    absent: Tuple[str, ...] = ()
+
+
+def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: bool = False) -> SchemaChange:
+    """The schema that holds the lake's rows and the batch's. lake: () for a new table or a reload.
+
+    Raises TableBlocked where a person must decide: a rename can't be told from drop and add (`accept` takes it as drop and
+    add), a type changed in a way that could lose values, two columns differ only by case.
+    """
+    columns: Dict[str, Column] = {column.name: column for column in lake}
+    sent = set.intersection(*({column.name for column in schema} for _, schema in batch)) if batch else set(columns)
+    for key, schema in batch:
+        for column in schema:
+            columns[column.name] = _merged(table, key, columns.get(column.name), column)
+        _check_case(table, key, columns)
+    added = [name for name in columns if find(lake, name) is None]
+    gone = [column.name for column in lake if not column.absent and column.name not in sent]
+    if lake and added and gone and not accept:
+        raise _ambiguous(table, _first_with(batch, added), gone, added)
+    present = {column.name for _, schema in batch[-1:] for column in schema} if batch else sent
+    result = tuple(replace(column, absent=bool(lake) and column.name not in present) for column in columns.values())
+    grown = [(old.name, old.type, columns[old.name].type) for old in lake if old.type != columns[old.name].type]
+    return SchemaChange(result, tuple(added) if lake else (), tuple(grown), tuple(gone))
+
+
+def _merged(table: str, key: str, old: "Column | None", new: Column) -> Column:
+    if old is None:
+        return new
+    merged = widened(old.type, new.type)
+    if merged is None:
+        raise blocked(
+            "type-changed",
+            f"column {new.name!r} changed its type in a way that could lose values",
+            where=f"table {table}, file {key}",
+            expected=f"{old.type} or a type that holds it",
+            found=new.type,
+            todo="if the source's type really changed, reload the table in DMS, or skip the file: `dmslake unblock PATH --skip-file NAME`",
+        )
+    return replace(old, type=merged)
+
+
+def _check_case(table: str, key: str, columns: Dict[str, Column]) -> None:
+    seen: Dict[str, str] = {}
+    for name in columns:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise blocked(
+                "columns-differ-by-case",
+                f"the columns {other!r} and {name!r} differ only by case; Spark and Athena can't read such a table",
+                where=f"table {table}, file {key}",
+                todo="leave out or rename one of them by a DMS transformation rule, then reload the table",
+            )
+
+
+def _first_with(batch: Sequence[FileSchema], added: List[str]) -> str:
+    return next(key for key, schema in batch if any(column.name in added for column in schema))
+
+
+def _ambiguous(table: str, key: str, gone: List[str], added: List[str]) -> Exception:
+    return blocked(
+        "rename-or-drop-and-add",
+        f"column {', '.join(map(repr, gone))} vanished and {', '.join(map(repr, added))} appeared: a rename can't be told from drop and add",
+        where=f"table {table}, file {key}",
+        todo=f"`dmslake schema PATH --rename {gone[0]}={added[0]}` if it was renamed, `dmslake schema PATH --accept` if not",
+    )
+
+
+def renamed(schema: Schema, old: str, new: str) -> Schema:
+    """The schema with one column renamed; refuses names that are not there or taken."""
+    if find(schema, old) is None or any(column.name.lower() == new.lower() for column in schema if column.name != old):
+        names = ", ".join(column.name for column in schema)
+        raise blocked(
+            "bad-rename",
+            f"can't rename {old!r} to {new!r}",
+            expected="a column that is there and a new name",
+            found=names,
+        )
+    return tuple(replace(column, name=new) if column.name == old else column for column in schema)

@@ -1,0 +1,86 @@
+"""The settings of a call, the same from flags, environment and Glue job arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from glue_jobs.core.errors import ConfigurationError, UsageError
+from glue_jobs.core.limits import Limits, read_limits
+from glue_jobs.core.paths import S3Uri
+
+COMPRESSIONS = ("zstd", "snappy")
+RUNNERS = ("glue", "local")
+DEFAULTS = {"state_table": "DMSCDC_Controller", "runner": "glue", "compression": "zstd"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """raw may end in a wildcard schema (`s3://bucket/dms/sales_*`). paths: tables to work on, empty for all."""
+
+    raw: str = ""
+    lake: str = ""
+    state_table: str = "DMSCDC_Controller"
+    database: str = ""
+    runner: str = "glue"
+    job_prefix: str = ""
+    compression: str = "zstd"
+    run_id: str = ""
+    paths: Tuple[str, ...] = ()
+    limits: Limits = Limits()
+
+    def require(self, *names: str) -> Settings:
+        """The settings themselves, if all of `names` are set; else a ConfigurationError that lists how to set the first missing."""
+        for name in names:
+            if not getattr(self, name):
+                flag = name.replace("_", "-")
+                todo = f"give --{flag}, or set DMSLAKE_{name.upper()}, or the job argument --{name}"
+                raise ConfigurationError(f"the setting {name} is missing", "missing-setting", todo)
+        return self
+
+
+def setting_names() -> Tuple[str, ...]:
+    """The names that flags, environment and job arguments may have (paths and run id aside)."""
+    own = [item.name for item in fields(Settings) if item.name not in ("limits", "paths", "run_id")]
+    return (*own, *(item.name for item in fields(Limits)))
+
+
+def read_settings(given: Mapping[str, Optional[str]], environment: Mapping[str, str]) -> Settings:
+    """Settings from given texts (flags or job arguments, names with underscores), then DMSLAKE_… variables, then defaults."""
+    texts: Dict[str, str] = {}
+    for name in setting_names():
+        text = given.get(name) or environment.get(f"DMSLAKE_{name.upper()}") or DEFAULTS.get(name, "")
+        texts[name] = str(text).strip()
+    _one_of("runner", texts["runner"], RUNNERS)
+    _one_of("compression", texts["compression"], COMPRESSIONS)
+    for name in ("raw", "lake"):
+        if texts[name]:
+            S3Uri.parse(texts[name])
+    paths = tuple(path.strip() for path in (given.get("path") or "").split(",") if path.strip())
+    plain = {
+        name: texts[name] for name in ("raw", "lake", "state_table", "database", "runner", "job_prefix", "compression")
+    }
+    return Settings(paths=paths, run_id=given.get("run_id") or "", limits=read_limits(texts), **plain)
+
+
+def _one_of(name: str, text: str, allowed: Sequence[str]) -> None:
+    if text not in allowed:
+        raise UsageError(f"the setting {name} is {text!r}", "bad-setting", f"give one of {', '.join(allowed)}")
+
+
+def parse_arguments(argv: Sequence[str]) -> Dict[str, str]:
+    """Glue's argv (`--name value` or `--name=value`) as a dict; Glue's own arguments, the upper-case and hyphenated ones, included.
+
+    Not getResolvedOptions: that makes every option required, binds abbreviations and fails on values that begin with `-`.
+    """
+    out: Dict[str, str] = {}
+    words: List[str] = list(argv)
+    while words:
+        word = words.pop(0)
+        if not word.startswith("--") or len(word) < 3:
+            raise UsageError(f"unexpected argument {word!r}", "bad-argument", "arguments are `--name value`")
+        name, equals, value = word[2:].partition("=")
+        if not equals:
+            value = words.pop(0) if words and (not words[0].startswith("--") or len(words) == 1) else ""
+        out[name] = value
+    return out

@@ -1,0 +1,128 @@
+"""Snapshots: the data files after a change, and all else that the next change starts from. Pure: record on record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, Iterable, Mapping, Optional, Tuple
+
+from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.partitioning import Partitioning
+from glue_jobs.core.raw_names import cdc_name, window_start
+from glue_jobs.core.record import ChangeRecord, Checkpoint, Counts, DataFile, Generation, Input, without_upload
+from glue_jobs.core.schema import Schema
+
+CHECKPOINT_EVERY = 10  # records between two checkpoints, at most
+CHECKPOINT_ALWAYS_FILES = 256  # a table of up to so many files has its checkpoint in every record
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a lake table after `change` ('' before the first). applied, skipped: raw key → input, of this generation,
+    names before twice the late window left out."""
+
+    change: str = ""
+    files: Mapping[str, DataFile] = field(default_factory=dict)
+    applied: Mapping[str, Input] = field(default_factory=dict)
+    skipped: Mapping[str, Input] = field(default_factory=dict)
+    generation: Generation = Generation()
+    schema: Schema = ()
+    primary_key: Tuple[str, ...] = ()
+    partitioning: Partitioning = ()
+    timestamp_column: str = ""
+    cursor: str = ""
+    last_full_load: str = ""
+    table_rows: int = 0
+    time: str = ""
+    chain: Tuple[str, ...] = ()  # the next record's chain: changes since the last checkpoint, this one included
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files.values())
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files.values())
+
+
+def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
+    """The snapshot after `record`, whose parent's snapshot is `parent` (any snapshot will do if the record has a checkpoint)."""
+    if record.checkpoint is not None:
+        files = {file.path: file for file in record.checkpoint.files}
+        applied = {item.key: item for item in record.checkpoint.applied}
+        skipped = {item.key: item for item in record.checkpoint.skipped}
+        chain: Tuple[str, ...] = (record.id,)
+    else:
+        if parent.change != record.parent:
+            raise TableBlocked(
+                f"change {record.id} follows {record.parent or 'nothing'}, not {parent.change or 'nothing'}",
+                "broken-history",
+            )
+        files = _files_after(parent, record)
+        same = parent.generation.number == record.generation.number
+        applied = {**(parent.applied if same else {}), **{item.key: item for item in record.inputs}}
+        skipped = {**(parent.skipped if same else {}), **{item.key: item for item in record.skipped}}
+        chain = (*record.chain, record.id)
+    return Snapshot(
+        change=record.id,
+        files=files,
+        applied=applied,
+        skipped=skipped,
+        generation=record.generation,
+        schema=record.schema,
+        primary_key=record.primary_key,
+        partitioning=record.partitioning,
+        timestamp_column=record.timestamp_column,
+        cursor=record.cursor_after,
+        last_full_load=record.last_full_load,
+        table_rows=record.counts.table_rows,
+        time=record.time,
+        chain=chain,
+    )
+
+
+def _files_after(parent: Snapshot, record: ChangeRecord) -> Dict[str, DataFile]:
+    files = dict(parent.files)
+    for path in record.superseded:
+        if files.pop(path, None) is None:
+            raise TableBlocked(
+                f"change {record.id} supersedes {path}, which its parent's snapshot has not", "broken-history"
+            )
+    for file in record.added:
+        files[file.path] = without_upload(file)
+    return files
+
+
+def replay(records: Iterable[ChangeRecord]) -> Snapshot:
+    """The snapshot after the last of `records`, which begin with one that has a checkpoint or no parent."""
+    snapshot = Snapshot()
+    for record in records:
+        snapshot = apply(snapshot, record)
+    return snapshot
+
+
+def checkpoint_due(parent: Snapshot, files: int) -> bool:
+    """Whether the next record, with `files` data files after it, should carry the whole snapshot."""
+    return files <= CHECKPOINT_ALWAYS_FILES or len(parent.chain) >= CHECKPOINT_EVERY
+
+
+def checkpoint_of(snapshot: Snapshot, window_hours: float) -> Checkpoint:
+    """The checkpoint of a snapshot. Inputs named long before the late window are left out: no plan looks at them any more."""
+    oldest: Optional[str] = window_start(snapshot.cursor, 2 * window_hours)
+
+    def recent(items: Mapping[str, Input]) -> Tuple[Input, ...]:
+        return tuple(item for key, item in sorted(items.items()) if not oldest or _digits(key) >= oldest)
+
+    files = tuple(file for _, file in sorted(snapshot.files.items()))
+    return Checkpoint(files, recent(snapshot.applied), recent(snapshot.skipped))
+
+
+def _digits(key: str) -> str:
+    name = cdc_name(key)
+    return name.digits if name else ""
+
+
+def table_rows(files: Iterable[DataFile]) -> int:
+    return sum(file.rows for file in files)
+
+
+__all__ = ["Counts", "Snapshot", "apply", "checkpoint_due", "checkpoint_of", "replay", "table_rows"]

@@ -1,0 +1,227 @@
+"""A table's state: the DynamoDB item as a value. People edit items, so reading is kind about form and strict about nonsense."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.partitioning import Partitioning, parse_partition_key
+from glue_jobs.core.paths import S3Uri, TablePath
+from glue_jobs.core.raw_names import cdc_name
+
+NO_LOAD_DATE = "1900-01-01 00:00:00"
+NO_CURSOR_FILE = "0.parquet"
+DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
+# Attributes that a person sets. Their values decide what a change does, so the commit's condition names them.
+PERSON_ATTRIBUTES = (
+    "PrimaryKey", "PartitionKey", "ActiveFlag", "LastFullLoadDate", "LastIncrementalFile", "Paused", "out_path",
+    "TimestampColumn", "LoadQuietMinutes", "LateWindowHours", "EmptyPartition", "Request", "SkipFiles",
+)  # fmt: skip
+REQUESTS = ("reload", "widen", "schema-accept", "schema-rename", "repartition")
+
+
+@dataclass(frozen=True)
+class BlockedBy:
+    """Why a table waits for a person. signature: of the item and raw files it was decided on; when they change it is tried again."""
+
+    code: str
+    message: str
+    todo: str
+    signature: str
+
+
+@dataclass(frozen=True)
+class TableState:
+    """One table's item. item: the attributes as read, for conditions ('attribute unchanged' means this very value)."""
+
+    path: TablePath
+    active: bool
+    primary_key: Tuple[str, ...]
+    partitioning: Partitioning
+    out_path: str  # '' until it is known
+    cursor: str  # '<bucket>/<key>' of the last CDC file applied, '' when there is none
+    last_full_load: datetime
+    timestamp_column: str = ""
+    load_quiet_minutes: Optional[float] = None
+    late_window_hours: Optional[float] = None
+    empty_partition: str = ""  # 'null': an empty string in a partition column is written as null
+    request: str = ""
+    request_value: str = ""
+    skip_files: Tuple[str, ...] = ()
+    head: str = ""
+    fence: Optional[int] = None
+    lease_owner: str = ""
+    lease_beat: int = 0
+    lease_seconds: float = 0.0
+    publishing: str = ""
+    catalog_pending: str = ""
+    catalog_table: str = ""
+    paused: str = ""
+    blocked: Optional[BlockedBy] = None
+    last_run: Mapping[str, Any] = field(default_factory=dict)
+    item: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever done for the table: neither by us nor, as far as the item says, by the AWS sample."""
+        return not self.head and not self.cursor and self.last_full_load.year == 1900
+
+    @property
+    def lake(self) -> S3Uri:
+        return S3Uri.folder(self.out_path)
+
+
+def default_item(path: TablePath, out_path: str) -> Dict[str, Any]:
+    """The item of a table seen for the first time, as users of the AWS sample know it; inactive."""
+    return {
+        "path": str(path),
+        "bucket": path.bucket,
+        "prefix": path.prefix,
+        "folder": path.folder,
+        "PrimaryKey": "null",
+        "PartitionKey": "null",
+        "LastFullLoadDate": NO_LOAD_DATE,
+        "LastIncrementalFile": str(path) + NO_CURSOR_FILE,
+        "ActiveFlag": "false",
+        "out_path": out_path,
+    }
+
+
+def read_state(item: Mapping[str, Any]) -> TableState:
+    """The state in an item (attribute name → plain value). Raises TableBlocked that names attribute, expected and found."""
+    path = TablePath.parse(_text(item, "path"))
+    partition_text = _text(item, "PartitionKey")
+    request, _, request_value = _text(item, "Request").partition(":")
+    if request and request not in REQUESTS:
+        raise _refuse(path, "Request", "one of " + ", ".join(REQUESTS), request)
+    fence = item.get("Fence")
+    return TableState(
+        path=path,
+        active=_flag(item, "ActiveFlag", path),
+        primary_key=_names(item, "PrimaryKey"),
+        partitioning=parse_partition_key(partition_text) if partition_text else (),
+        out_path=_out_path(item, path),
+        cursor=_cursor(item, path),
+        last_full_load=_date(item, "LastFullLoadDate", path),
+        timestamp_column=_text(item, "TimestampColumn"),
+        load_quiet_minutes=_number(item, "LoadQuietMinutes", path),
+        late_window_hours=_number(item, "LateWindowHours", path),
+        empty_partition=_text(item, "EmptyPartition", keep_null=True),
+        request=request,
+        request_value=request_value,
+        skip_files=_names(item, "SkipFiles"),
+        head=_text(item, "Head"),
+        fence=None if fence is None else int(fence),
+        lease_owner=_text(item, "LeaseOwner"),
+        lease_beat=int(item.get("LeaseBeat", 0)),
+        lease_seconds=float(item.get("LeaseSeconds", 0)),
+        publishing=_text(item, "Publishing"),
+        catalog_pending=_text(item, "CatalogPending"),
+        catalog_table=_text(item, "CatalogTable"),
+        paused=_text(item, "Paused"),
+        blocked=_blocked(item),
+        last_run=_json(item, "LastRun"),
+        item=dict(item),
+    )
+
+
+def _refuse(path: TablePath, attribute: str, expected: str, found: Any) -> Exception:
+    return blocked(
+        "bad-attribute",
+        f"the attribute {attribute} can't be read",
+        where=str(path),
+        expected=expected,
+        found=repr(found),
+        todo=f"correct {attribute} in the table's item",
+    )
+
+
+def _text(item: Mapping[str, Any], name: str, keep_null: bool = False) -> str:
+    """The attribute as stripped text; missing, NULL, 'null' and blanks are ''."""
+    value = item.get(name)
+    text = "" if value is None else str(value).strip()
+    return "" if text.lower() in ("null", "none") and not keep_null else text
+
+
+def _names(item: Mapping[str, Any], name: str) -> Tuple[str, ...]:
+    value = item.get(name)
+    if isinstance(value, (list, tuple, set)):
+        return tuple(str(part).strip() for part in value if str(part).strip())
+    return tuple(part.strip() for part in _text(item, name).split(",") if part.strip())
+
+
+def _flag(item: Mapping[str, Any], name: str, path: TablePath) -> bool:
+    text = str(item.get(name, "false")).strip().lower()
+    if text in ("true", "1", "yes", "y", "on"):
+        return True
+    if text in ("false", "0", "no", "n", "off", "", "null", "none"):
+        return False
+    raise _refuse(path, name, "true or false", item.get(name))
+
+
+def _number(item: Mapping[str, Any], name: str, path: TablePath) -> Optional[float]:
+    text = _text(item, name)
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e6:
+        raise _refuse(path, name, "a number from 0", text)
+    return number
+
+
+def _date(item: Mapping[str, Any], name: str, path: TablePath) -> datetime:
+    text = _text(item, name) or NO_LOAD_DATE
+    plain = re.sub(r"(\.\d+)?(Z|\+00:00)?$", "", text.replace("T", " "))
+    for form in (DATE_FORMAT, "%Y-%m-%d %H:%M", "%Y-%m-%d"):
+        try:
+            return datetime.strptime(plain, form).replace(tzinfo=timezone.utc)
+        except ValueError:
+            continue
+    raise _refuse(path, name, "yyyy-MM-dd HH:mm:ss (UTC)", text)
+
+
+def _cursor(item: Mapping[str, Any], path: TablePath) -> str:
+    """The cursor's key; a bare file name is taken as one in the table's folder."""
+    text = re.sub(r"^s3[an]?://", "", _text(item, "LastIncrementalFile"))
+    if not text or text.rsplit("/", 1)[-1] == NO_CURSOR_FILE:
+        return ""
+    if "/" not in text:
+        text = str(path) + text
+    if not text.startswith(str(path)) or cdc_name(text) is None:
+        raise _refuse(path, "LastIncrementalFile", f"a CDC file below {path}, or {path}{NO_CURSOR_FILE} for none", text)
+    return text
+
+
+def _out_path(item: Mapping[str, Any], path: TablePath) -> str:
+    text = _text(item, "out_path")
+    if text and not re.match(r"s3[an]?://", text):
+        raise _refuse(path, "out_path", "s3://bucket/prefix/schema/table/", text)
+    return str(S3Uri.folder(text)) if text else ""
+
+
+def _json(item: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = item.get(name)
+    if isinstance(value, Mapping):
+        return value
+    try:
+        loaded = json.loads(value) if value else {}
+    except (TypeError, ValueError):
+        return {}
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def _blocked(item: Mapping[str, Any]) -> Optional[BlockedBy]:
+    value = item.get("Blocked")
+    if not value:
+        return None
+    data = _json(item, "Blocked")
+    if not data:  # a person wrote a reason of their own
+        return BlockedBy("by-hand", str(value), "remove the attribute Blocked, or `dmslake unblock`", "")
+    return BlockedBy(*(str(data.get(name, "")) for name in ("code", "message", "todo", "signature")))

@@ -1,6 +1,7 @@
 """The distribution `dmslake`: the Glue jobs, the controller and the embedded AWS.
 
-Nothing is required to install it: a Glue Python-shell job installs the wheel without internet. What each use needs is an extra.
+Nothing is required to install it: a Glue Python-shell job installs the wheel without internet.
+What each use needs is an extra.
 """
 
 from __future__ import annotations

@@ -1,0 +1,77 @@
+"""For all tests: cheap folders first, what this machine can't run is left out and said so, no skips in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.machine import find_mariadbd, find_python39
+
+pytest_plugins = ("tests.no_skips",)
+
+ROOT = Path(__file__).parent.parent
+
+# Cheapest first; a folder that is not named comes last.
+ORDER = ("core", "aws", "protocol", "controller", ".", "runtimes", "local", "spark", "database")
+
+
+def left_out() -> dict[str, str]:
+    """The folders whose tests this machine can't run, each with the reason and the way out.
+
+    In CI only a Python 3.9 may be missing (no Debian since 12 has one). MariaDB is a package there: its tests run and
+    fail.
+    """
+    missing = {}
+    if find_python39() is None:
+        missing["runtimes"] = "no Python 3.9 on PATH or among pyenv's versions (pyenv install 3.9)"
+    if find_mariadbd() is None and not os.environ.get("CI"):
+        missing["database"] = "no mariadbd (Debian: apt-get install mariadb-server)"
+    return missing
+
+
+LEFT_OUT = left_out()
+collect_ignore = sorted(LEFT_OUT)
+
+
+def pytest_report_header() -> list[str]:
+    """Says first what is left out, because nothing else would."""
+    return [f"NOT RUN: tests/{folder}: {reason}" for folder, reason in LEFT_OUT.items()]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Says it again at the end, where it is read."""
+    for line in pytest_report_header():
+        terminalreporter.line(line, yellow=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sorts by folder, keeping the order inside: the run fails early where failing is cheap."""
+    items.sort(key=lambda item: rank(item.path))
+
+
+def rank(path: Path) -> int:
+    """The place of a test file's folder in ORDER."""
+    parts = path.relative_to(ROOT / "tests").parts
+    folder = parts[0] if len(parts) > 1 else "."
+    return ORDER.index(folder) if folder in ORDER else len(ORDER)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy: building in the checkout would leave files there, and take in stale ones."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("glue_jobs", "controller", "infra"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", built]
+    done = subprocess.run([*build, source], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (found,) = built.glob("dmslake-*.whl")
+    return found

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import heapq
-from typing import Callable, List, Sequence, Tuple, TypeVar
+from collections.abc import Sequence
+from typing import Callable, TypeVar
 
 _T = TypeVar("_T")
 
 
-def pack(items: Sequence[_T], weight: Callable[[_T], float], bins: int) -> List[List[_T]]:
+def pack(items: Sequence[_T], weight: Callable[[_T], float], bins: int) -> list[list[_T]]:
     """`items` spread over at most `bins` lists of about equal weight, the heaviest first; no list is empty.
 
     A bin's items keep their given order, so that a task reads neighbours one after the other.
     """
     count = min(bins, len(items))
-    heap: List[Tuple[float, int]] = [(0.0, index) for index in range(count)]
-    chosen: List[List[int]] = [[] for _ in range(count)]
+    heap: list[tuple[float, int]] = [(0.0, index) for index in range(count)]
+    chosen: list[list[int]] = [[] for _ in range(count)]
     for index in sorted(range(len(items)), key=lambda at: -weight(items[at])):
         load, bin_index = heapq.heappop(heap)
         chosen[bin_index].append(index)
@@ -23,9 +24,9 @@ def pack(items: Sequence[_T], weight: Callable[[_T], float], bins: int) -> List[
     return [[items[index] for index in sorted(indices)] for indices in chosen]
 
 
-def groups(items: Sequence[_T], weight: Callable[[_T], float], most_weight: float, most_items: int) -> List[List[_T]]:
+def groups(items: Sequence[_T], weight: Callable[[_T], float], most_weight: float, most_items: int) -> list[list[_T]]:
     """`items` in their order, cut into consecutive lists within both bounds; an item heavier than the bound stands alone."""
-    out: List[List[_T]] = []
+    out: list[list[_T]] = []
     load = 0.0
     for item in items:
         if not out or load + weight(item) > most_weight or len(out[-1]) >= most_items:

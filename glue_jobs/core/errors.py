@@ -15,7 +15,7 @@ Every error can be pickled, because it may be raised in a Spark task and read in
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any
 
 
 class DmslakeError(Exception):
@@ -35,7 +35,7 @@ class DmslakeError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n  what to do: {self.todo}" if self.todo else self.message
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.message, self.code, self.todo)
 
 
@@ -79,9 +79,7 @@ class DifferenceFound(DmslakeError):
     exit_code = 5
 
 
-def blocked(
-    code: str, what: str, *, where: str = "", expected: str = "", found: str = "", todo: Optional[str] = None
-) -> TableBlocked:
+def blocked(code: str, what: str, *, where: str = "", expected: str = "", found: str = "", todo: str | None = None) -> TableBlocked:
     """A TableBlocked whose message holds the parts in the order a reader wants them."""
     parts = [what]
     if where:

@@ -12,7 +12,7 @@ _ID = re.compile(r"(\d{10})-(\d{6})-([0-9a-f]{8})")
 
 @dataclass(frozen=True, order=True)
 class ChangeId:
-    """fence: of the lease under which it was made; counter: changes under that lease; nonce: random, so that a record's key is written once."""
+    """fence: of the lease it was made under; counter: changes under that lease; nonce: random, so that a key is written once."""
 
     fence: int
     counter: int

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import List, Optional, Sequence, Tuple, Union
+from typing import Union
 
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.limits import Limits
@@ -46,7 +47,7 @@ class Finish:
 class TakeLoad:
     """Load the table from its load files. reload: it replaces what is there."""
 
-    files: Tuple[RawFile, ...]
+    files: tuple[RawFile, ...]
     reload: bool
     reason: str
 
@@ -58,9 +59,9 @@ class TakeBatch:
     skipped: files that a person skipped, by the cursor or by name; remaining: pending files beyond this batch.
     """
 
-    files: Tuple[RawFile, ...]
-    context: Tuple[RawFile, ...] = ()
-    skipped: Tuple[RawFile, ...] = ()
+    files: tuple[RawFile, ...]
+    context: tuple[RawFile, ...] = ()
+    skipped: tuple[RawFile, ...] = ()
     remaining: int = 0
     remaining_bytes: int = 0
     late: bool = False
@@ -148,7 +149,7 @@ def _is_skipped(state: TableState, file: RawFile) -> bool:
     return file.base in state.skip_files or file.key in state.skip_files
 
 
-def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Optional[Rewrite]:
+def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Rewrite | None:
     """A rewrite that an item's Request or a changed PrimaryKey asks for; raises where the item contradicts the table."""
     if not state.head:
         return None
@@ -168,9 +169,7 @@ def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Optional[Rewrite]:
     return None
 
 
-def _load_due(
-    state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits
-) -> Optional[Action]:
+def _load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
     loads = tuple(file for file in listing.loads if not _is_skipped(state, file))
     if not state.head:
         return TakeLoad(loads, False, "the first load") if loads else _asked_without_load(state)
@@ -181,12 +180,8 @@ def _load_due(
         return None
     if not loads:
         return _asked_without_load(state)
-    reason = (
-        "a person asked for it" if asked else f"{len(fresh)} load file(s) are new or changed, first {fresh[0].base}"
-    )
-    quiet = timedelta(
-        minutes=limits.load_quiet_minutes if state.load_quiet_minutes is None else state.load_quiet_minutes
-    )
+    reason = "a person asked for it" if asked else f"{len(fresh)} load file(s) are new or changed, first {fresh[0].base}"
+    quiet = timedelta(minutes=limits.load_quiet_minutes if state.load_quiet_minutes is None else state.load_quiet_minutes)
     newest = max(file.modified for file in loads)
     if now - newest < quiet and not any(file.modified > newest for file in listing.cdc):
         return Rest(
@@ -196,7 +191,7 @@ def _load_due(
     return TakeLoad(loads, True, reason)
 
 
-def _asked_without_load(state: TableState) -> Optional[Action]:
+def _asked_without_load(state: TableState) -> Action | None:
     if state.request != "reload":
         return None
     raise blocked(
@@ -215,7 +210,7 @@ def _batch(state: TableState, snapshot: Snapshot, listing: RawListing, limits: L
         if not state.head and not listing.cdc:
             return Rest("no-files", "the raw folder has no load file and no CDC file")
         return Rest("up-to-date", "no file is pending")
-    files: List[RawFile] = []
+    files: list[RawFile] = []
     size = 0
     for file in pending:
         if files and (size + file.size > limits.batch_bytes or len(files) >= limits.batch_files):
@@ -228,7 +223,7 @@ def _batch(state: TableState, snapshot: Snapshot, listing: RawListing, limits: L
 
 def _sort_out(
     state: TableState, snapshot: Snapshot, cdc: Sequence[RawFile], limits: Limits
-) -> Tuple[List[RawFile], List[RawFile], List[RawFile]]:
+) -> tuple[list[RawFile], list[RawFile], list[RawFile]]:
     """(pending, late, skipped by a person) among the CDC files of this generation.
 
     A cursor that a person moved on skips the files in between; one that was moved back makes the files after it pending again.
@@ -237,9 +232,9 @@ def _sort_out(
     cursor, old_cursor = cdc_name(state.cursor), cdc_name(snapshot.cursor)
     oldest = window_start(state.cursor, hours) or ""
     moved = bool(state.head) and state.cursor != snapshot.cursor
-    pending: List[RawFile] = []
-    late: List[RawFile] = []
-    passed: List[RawFile] = []
+    pending: list[RawFile] = []
+    late: list[RawFile] = []
+    passed: list[RawFile] = []
     for file in cdc:
         name = cdc_name(file.key)
         if name is None or name.digits < snapshot.generation.cdc_from:
@@ -256,21 +251,19 @@ def _sort_out(
     return pending, late, passed
 
 
-def _same(taken: Optional[Input], file: RawFile) -> bool:
+def _same(taken: Input | None, file: RawFile) -> bool:
     return taken is not None and taken.etag == file.etag
 
 
-def _is_ahead(name: CdcName, cursor: Optional[CdcName]) -> bool:
+def _is_ahead(name: CdcName, cursor: CdcName | None) -> bool:
     return cursor is None or name > cursor
 
 
-def _late_batch(
-    state: TableState, snapshot: Snapshot, listing: RawListing, late: List[RawFile], passed: List[RawFile]
-) -> Action:
+def _late_batch(state: TableState, snapshot: Snapshot, listing: RawListing, late: list[RawFile], passed: list[RawFile]) -> Action:
     """The late files, with every applied file of the generation that was written after the first of them and up to the cursor."""
     first = cdc_name(late[0].key)
     listed = {file.key: file for file in listing.cdc}
-    context: List[RawFile] = []
+    context: list[RawFile] = []
     for key, item in snapshot.applied.items():
         name = cdc_name(key)
         if name is None or first is None or name < first or key in {file.key for file in late}:

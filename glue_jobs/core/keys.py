@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import base64
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any
 
 from glue_jobs.core.schema import decimal_parts
 
-Bound = Tuple[Any, ...]
+Bound = tuple[Any, ...]
 NAN = (1, 0.0)
 MAX_BOUND_BYTES = 256
 
 
-def float_key(value: float) -> Tuple[int, float]:
+def float_key(value: float) -> tuple[int, float]:
     """The comparable form of a float."""
     return NAN if value != value else (0, value + 0.0)
 
@@ -46,9 +47,9 @@ def decode(type_name: str, value: Any) -> Any:
     return Decimal(value) if decimal_parts(type_name) else int(value)
 
 
-def encode_bound(types: Sequence[str], bound: Bound, upper: bool) -> Optional[Tuple[Any, ...]]:
+def encode_bound(types: Sequence[str], bound: Bound, upper: bool) -> tuple[Any, ...] | None:
     """The JSON form of a lower or upper bound; long strings are cut where that keeps it a bound, else None (unbounded)."""
-    out: List[Any] = []
+    out: list[Any] = []
     for type_name, value in zip(types, bound):
         if isinstance(value, bytes) and len(value) > MAX_BOUND_BYTES:
             if upper:
@@ -60,11 +61,11 @@ def encode_bound(types: Sequence[str], bound: Bound, upper: bool) -> Optional[Tu
     return tuple(out)
 
 
-def decode_bound(types: Sequence[str], bound: Optional[Sequence[Any]]) -> Optional[Bound]:
+def decode_bound(types: Sequence[str], bound: Sequence[Any] | None) -> Bound | None:
     return None if bound is None else tuple(decode(type_name, value) for type_name, value in zip(types, bound))
 
 
-def slice_of(keys: Sequence[Any], width: int, low: Optional[Bound], high: Optional[Bound]) -> Tuple[int, int]:
+def slice_of(keys: Sequence[Any], width: int, low: Bound | None, high: Bound | None) -> tuple[int, int]:
     """The half-open range of the sorted `keys` that lies between both bounds, each included; None is unbounded.
 
     `keys` are tuples of `width` comparable values, or bare values where `width` is 1. A bound may be shorter than the key

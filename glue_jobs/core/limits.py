@@ -6,8 +6,9 @@ A limit `batch_files` is set by the flag `--batch-files`, the job argument `--ba
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, Dict, Mapping
+from typing import Any
 
 from glue_jobs.core.errors import UsageError
 
@@ -22,9 +23,7 @@ def _limit(default: float, unit: str, meaning: str) -> Any:
 class Limits:
     """The thresholds, each with its default."""
 
-    late_window_hours: float = _limit(
-        24.0, "hours", "how far behind the cursor a CDC file may appear and still be taken as late"
-    )
+    late_window_hours: float = _limit(24.0, "hours", "how far behind the cursor a CDC file may appear and still be taken as late")
     load_quiet_minutes: float = _limit(
         15.0, "minutes", "a reload waits while a load file is younger than this and no newer CDC file exists"
     )
@@ -32,28 +31,16 @@ class Limits:
         10.0, "minutes", "taken off the first load file's time where the load has no timestamp column"
     )
     batch_files: int = _limit(1000, "files", "CDC files in one change, at most")
-    batch_bytes: int = _limit(
-        256 * MIB, "bytes", "CDC bytes in one change, at most (a single larger file is taken alone)"
-    )
+    batch_bytes: int = _limit(256 * MIB, "bytes", "CDC bytes in one change, at most (a single larger file is taken alone)")
     batch_rows: int = _limit(5_000_000, "rows", "CDC rows in one change, at most (a single larger file is taken alone)")
     target_file_bytes: int = _limit(128 * MIB, "bytes", "size that new data files are written to")
     small_file_bytes: int = _limit(32 * MIB, "bytes", "a data file below this takes up the partition's inserts")
-    stream_file_bytes: int = _limit(
-        16 * MIB, "bytes", "a data file above this is rewritten in pieces instead of as a whole"
-    )
+    stream_file_bytes: int = _limit(16 * MIB, "bytes", "a data file above this is rewritten in pieces instead of as a whole")
     part_bytes: int = _limit(8 * MIB, "bytes", "size of an upload's parts")
-    driver_bytes: int = _limit(
-        0, "bytes", "work up to this size is done in the job's driver without starting Spark; 0: always Spark"
-    )
-    broadcast_bytes: int = _limit(
-        256 * MIB, "bytes", "net changes up to this size go to every task; larger ones are joined by shuffle"
-    )
-    widen_bytes: int = _limit(
-        1024 * MIB, "bytes", "a table up to this size is rewritten by itself when a column's type grows"
-    )
-    small_table_bytes: int = _limit(
-        512 * MIB, "bytes", "a table below this, with little pending, shares a run with others"
-    )
+    driver_bytes: int = _limit(0, "bytes", "work up to this size is done in the job's driver without starting Spark; 0: always Spark")
+    broadcast_bytes: int = _limit(256 * MIB, "bytes", "net changes up to this size go to every task; larger ones are joined by shuffle")
+    widen_bytes: int = _limit(1024 * MIB, "bytes", "a table up to this size is rewritten by itself when a column's type grows")
+    small_table_bytes: int = _limit(512 * MIB, "bytes", "a table below this, with little pending, shares a run with others")
     packed_pending_bytes: int = _limit(64 * MIB, "bytes", "pending bytes up to which a table may share a run")
     packed_run_bytes: int = _limit(256 * MIB, "bytes", "pending bytes of all tables in a shared run, at most")
     packed_run_tables: int = _limit(50, "tables", "tables in a shared run, at most")
@@ -64,7 +51,7 @@ class Limits:
 
 def read_limits(texts: Mapping[str, str]) -> Limits:
     """Limits from texts by field name; names that are no limit are left alone. Raises UsageError on a value that is no number."""
-    values: Dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for item in fields(Limits):
         text = texts.get(item.name)
         if text not in (None, ""):
@@ -78,7 +65,5 @@ def _number(item: Field[Any], text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e15:
-        raise UsageError(
-            f"the setting {item.name} is {text!r}", "bad-setting", f"give a number of {item.metadata['unit']} from 0"
-        )
+        raise UsageError(f"the setting {item.name} is {text!r}", "bad-setting", f"give a number of {item.metadata['unit']} from 0")
     return int(number) if isinstance(item.default, int) else number

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Tuple
+from typing import Optional
 from urllib.parse import unquote
 
 from glue_jobs.core.errors import TableBlocked, blocked
@@ -31,13 +32,13 @@ class PartitionField:
         return self.name or (self.column if self.transform == "identity" else f"{self.column}_{self.transform}")
 
 
-Partitioning = Tuple[PartitionField, ...]
-PartitionValues = Tuple[Optional[str], ...]
+Partitioning = tuple[PartitionField, ...]
+PartitionValues = tuple[Optional[str], ...]
 
 
 def parse_partition_key(text: str) -> Partitioning:
     """The fields of `col`, `year(col)`, `month(col) as m`, comma separated; raises TableBlocked naming the attribute."""
-    fields: List[PartitionField] = []
+    fields: list[PartitionField] = []
     for part in (piece.strip() for piece in text.split(",")):
         named = _AS.fullmatch(part)
         expression, name = (named.group(1).strip(), named.group(2)) if named else (part, "")
@@ -106,11 +107,10 @@ def escape(text: str) -> str:
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
 
 
-def folder_of(partitioning: Partitioning, values: Sequence[Optional[str]]) -> str:
+def folder_of(partitioning: Partitioning, values: Sequence[str | None]) -> str:
     """`year=2024/month=5/` for the values; '' for a table without partitions."""
     return "".join(
-        f"{escape(field.folder)}={NULL_FOLDER if value is None else escape(value)}/"
-        for field, value in zip(partitioning, values)
+        f"{escape(field.folder)}={NULL_FOLDER if value is None else escape(value)}/" for field, value in zip(partitioning, values)
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Iterable, Optional, Tuple
 
 from glue_jobs.core.errors import UsageError
 
@@ -58,9 +58,7 @@ class TablePath:
         bare = re.sub(r"^s3[an]?://", "", text.strip()).strip("/")
         parts = bare.split("/")
         if len(parts) < 3 or not all(parts) or not _BUCKET.fullmatch(parts[0]):
-            raise UsageError(
-                f"not a table path: {text!r}", "bad-path", "write it as bucket/prefix/schema/table, or schema.table"
-            )
+            raise UsageError(f"not a table path: {text!r}", "bad-path", "write it as bucket/prefix/schema/table, or schema.table")
         return cls(parts[0], "/".join(parts[1:-1]) + "/", parts[-1] + "/")
 
     def __str__(self) -> str:
@@ -115,7 +113,7 @@ def catalog_name(path: TablePath) -> str:
     return re.sub(r"[^a-z0-9_]", "_", f"{path.schema}_{path.table}".lower())
 
 
-def catalog_collision(path: TablePath, others: Iterable[TablePath]) -> Optional[TablePath]:
+def catalog_collision(path: TablePath, others: Iterable[TablePath]) -> TablePath | None:
     """Another table that would have the same catalog name, if there is one."""
     name = catalog_name(path)
     return next((other for other in others if other != path and catalog_name(other) == name), None)
@@ -125,7 +123,7 @@ def find_path(text: str, known: Iterable[TablePath]) -> TablePath:
     """The table that a person means by `text`: a full path, or `schema.table` where that is unique among `known`."""
     if "/" in text:
         return TablePath.parse(text)
-    candidates: Tuple[TablePath, ...] = tuple(path for path in known if text in (path.name, path.table))
+    candidates: tuple[TablePath, ...] = tuple(path for path in known if text in (path.name, path.table))
     exact = tuple(path for path in candidates if path.name == text)
     chosen = exact or candidates
     if len(chosen) == 1:

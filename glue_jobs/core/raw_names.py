@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Iterable, List, Optional, Tuple
 
 # LOAD + hexadecimal counter, also SEGMENTn_LOAD of a parallel load; or date, time and 0-10 sub-second digits.
 _NAME = re.compile(
@@ -47,26 +47,30 @@ class CdcName:
 class RawListing:
     """A table's raw files by what they are. `loads` in order of counter, `cdc` in order of writing."""
 
-    loads: Tuple[RawFile, ...] = ()
-    cdc: Tuple[RawFile, ...] = ()
-    foreign: Tuple[RawFile, ...] = ()
+    loads: tuple[RawFile, ...] = ()
+    cdc: tuple[RawFile, ...] = ()
+    foreign: tuple[RawFile, ...] = ()
 
 
-def cdc_name(key: str) -> Optional[CdcName]:
+def cdc_name(key: str) -> CdcName | None:
     """The CDC file name at the end of `key`, or None if it is something else (also an impossible date)."""
     base = key.rsplit("/", 1)[-1]
     match = _NAME.fullmatch(base)
     if not match or match.group("date") is None:
         return None
     name = CdcName(match.group("date") + match.group("time") + match.group("sub").ljust(_SUB_DIGITS, "0"), base)
+    return name if _is_time(name.digits[:14]) else None
+
+
+def _is_time(digits: str) -> bool:
     try:
-        name.time
+        datetime.strptime(digits, "%Y%m%d%H%M%S")
     except ValueError:
-        return None
-    return name
+        return False
+    return True
 
 
-def load_number(key: str) -> Optional[Tuple[str, int]]:
+def load_number(key: str) -> tuple[str, int] | None:
     """(segment, counter) of a load file's name, or None if it is something else."""
     match = _NAME.fullmatch(key.rsplit("/", 1)[-1])
     if not match or match.group("counter") is None:
@@ -82,9 +86,9 @@ def is_ignored(file: RawFile, folder: str) -> bool:
 
 def classify(files: Iterable[RawFile], folder: str) -> RawListing:
     """The files of one table's raw folder, told apart by their names."""
-    loads: List[RawFile] = []
-    cdc: List[Tuple[CdcName, RawFile]] = []
-    foreign: List[RawFile] = []
+    loads: list[RawFile] = []
+    cdc: list[tuple[CdcName, RawFile]] = []
+    foreign: list[RawFile] = []
     for file in files:
         name = cdc_name(file.key)
         if is_ignored(file, folder):
@@ -100,7 +104,7 @@ def classify(files: Iterable[RawFile], folder: str) -> RawListing:
     return RawListing(tuple(loads), tuple(file for _, file in cdc), tuple(foreign))
 
 
-def window_start(cursor_key: str, hours: float) -> Optional[str]:
+def window_start(cursor_key: str, hours: float) -> str | None:
     """The digits of the earliest CDC name that may still be late behind the cursor, or None if the cursor names no CDC file."""
     name = cdc_name(cursor_key)
     if name is None:
@@ -112,7 +116,7 @@ def window_start(cursor_key: str, hours: float) -> Optional[str]:
     return start.strftime("%Y%m%d%H%M%S") if start.year >= 1000 else "0"
 
 
-def list_after(folder: str, cursor_key: str, hours: float) -> Optional[str]:
+def list_after(folder: str, cursor_key: str, hours: float) -> str | None:
     """The key to give S3 as StartAfter so that new and late files are listed, or None where the whole folder must be.
 
     It can be used only where the cursor's file lies directly in the table's folder: there, names sort by time, and load

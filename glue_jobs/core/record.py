@@ -6,11 +6,12 @@ Written once and never changed. Whatever a later feature needs has its field her
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
+from typing import Any, TypeVar
 
 from glue_jobs.core.errors import TableBlocked
-from glue_jobs.core.partitioning import Partitioning, PartitionField
+from glue_jobs.core.partitioning import PartitionField, Partitioning
 from glue_jobs.core.schema import Column, Schema
 
 FORMAT = 1
@@ -34,7 +35,7 @@ class Upload:
     """A multipart upload whose parts are all there and which is completed by converge."""
 
     id: str
-    parts: Tuple[Part, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,11 @@ class DataFile:
     size_bytes: int
     rows: int
     etag: str = ""
-    partition: Tuple[Optional[str], ...] = ()
-    low: Optional[Tuple[Any, ...]] = None
-    high: Optional[Tuple[Any, ...]] = None
+    partition: tuple[str | None, ...] = ()
+    low: tuple[Any, ...] | None = None
+    high: tuple[Any, ...] | None = None
     origin: str = ""
-    upload: Optional[Upload] = None
+    upload: Upload | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Generation:
     """One full load and all that was applied on it. cdc_from: digits of the first CDC name that belongs to it, '' for all."""
 
     number: int = 0
-    loads: Tuple[Input, ...] = ()
+    loads: tuple[Input, ...] = ()
     cdc_from: str = ""
 
 
@@ -96,9 +97,9 @@ class Counts:
 class Checkpoint:
     """The whole snapshot after the change: so that reading it does not grow with the history."""
 
-    files: Tuple[DataFile, ...] = ()
-    applied: Tuple[Input, ...] = ()
-    skipped: Tuple[Input, ...] = ()
+    files: tuple[DataFile, ...] = ()
+    applied: tuple[Input, ...] = ()
+    skipped: tuple[Input, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,29 +115,29 @@ class ChangeRecord:
     run_id: str = ""
     program: str = ""
     generation: Generation = Generation()
-    inputs: Tuple[Input, ...] = ()
-    context: Tuple[Input, ...] = ()
-    skipped: Tuple[Input, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    context: tuple[Input, ...] = ()
+    skipped: tuple[Input, ...] = ()
     counts: Counts = Counts()
-    added: Tuple[DataFile, ...] = ()
-    superseded: Tuple[str, ...] = ()
+    added: tuple[DataFile, ...] = ()
+    superseded: tuple[str, ...] = ()
     schema: Schema = ()
-    primary_key: Tuple[str, ...] = ()
+    primary_key: tuple[str, ...] = ()
     partitioning: Partitioning = ()
     timestamp_column: str = ""
     cursor_before: str = ""
     cursor_after: str = ""
     last_full_load: str = ""
-    chain: Tuple[str, ...] = ()
-    checkpoint: Optional[Checkpoint] = None
+    chain: tuple[str, ...] = ()
+    checkpoint: Checkpoint | None = None
     target: str = ""
     lost: str = ""
     staged: bool = False
-    erased: Tuple[Mapping[str, Any], ...] = ()
+    erased: tuple[Mapping[str, Any], ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-_NESTED: Dict[Tuple[str, str], Type[Any]] = {
+_NESTED: dict[tuple[str, str], type[Any]] = {
     ("ChangeRecord", "generation"): Generation,
     ("ChangeRecord", "counts"): Counts,
     ("ChangeRecord", "checkpoint"): Checkpoint,
@@ -185,9 +186,9 @@ def without_upload(file: DataFile) -> DataFile:
     return replace(file, upload=None)
 
 
-def _sparse(value: Any) -> Dict[str, Any]:
+def _sparse(value: Any) -> dict[str, Any]:
     """A dataclass as a dict, deeply, without the fields that equal their default."""
-    out: Dict[str, Any] = {}
+    out: dict[str, Any] = {}
     for item in fields(value):
         current = getattr(value, item.name)
         if current == item.default or (item.name == "details" and not current):
@@ -204,13 +205,13 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _build(kind: Type[_T], data: Mapping[str, Any]) -> _T:
+def _build(kind: type[_T], data: Mapping[str, Any]) -> _T:
     """A dataclass from its JSON; an unknown field is an error, because skipping it could lose what a newer program meant."""
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]
     unknown = set(data) - known
     if unknown:
         raise ValueError(f"unknown field {sorted(unknown)[0]!r} in {kind.__name__}")
-    values: Dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in data.items():
         nested = _NESTED.get((kind.__name__, name))
         if nested is None:
@@ -222,10 +223,10 @@ def _build(kind: Type[_T], data: Mapping[str, Any]) -> _T:
     return kind(**values)
 
 
-def summary(record: ChangeRecord) -> Dict[str, Any]:
+def summary(record: ChangeRecord) -> dict[str, Any]:
     """What logs and reports say of a change, small enough for a log line."""
-    counts: Dict[str, Any] = asdict(record.counts)
-    lists: List[Tuple[str, int]] = [
+    counts: dict[str, Any] = asdict(record.counts)
+    lists: list[tuple[str, int]] = [
         ("files_added", len(record.added)),
         ("files_superseded", len(record.superseded)),
         ("input_files", len(record.inputs)),

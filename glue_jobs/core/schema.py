@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Dict, Optional, Tuple
 
 SIMPLE_TYPES = (
     "boolean",
@@ -24,7 +23,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 # What DMS writes (the name of the Arrow type it is read as) → the lake's type. docs/types.md shows this very table.
 # Parametrised types (decimal, timestamp, time) are handled in `lake_type`.
-ARROW_TO_LAKE: Dict[str, str] = {
+ARROW_TO_LAKE: dict[str, str] = {
     "bool": "boolean",
     "int8": "tinyint",
     "int16": "smallint",
@@ -61,10 +60,10 @@ class Column:
     absent: bool = False
 
 
-Schema = Tuple[Column, ...]
+Schema = tuple[Column, ...]
 
 
-def decimal_parts(type_name: str) -> Optional[Tuple[int, int]]:
+def decimal_parts(type_name: str) -> tuple[int, int] | None:
     """(precision, scale) of a decimal type, else None."""
     match = _DECIMAL.fullmatch(type_name)
     return (int(match.group(1)), int(match.group(2))) if match else None
@@ -75,7 +74,7 @@ def is_type(text: str) -> bool:
     return text in SIMPLE_TYPES or (parts is not None and 1 <= parts[0] <= 38 and parts[1] <= parts[0])
 
 
-def lake_type(arrow_type: str) -> Optional[str]:
+def lake_type(arrow_type: str) -> str | None:
     """The lake's type for an Arrow type's text (`str(pyarrow_type)`), or None if the lake can't hold it."""
     if arrow_type in ARROW_TO_LAKE:
         return ARROW_TO_LAKE[arrow_type]
@@ -89,7 +88,7 @@ def lake_type(arrow_type: str) -> Optional[str]:
     return None
 
 
-def widened(old: str, new: str) -> Optional[str]:
+def widened(old: str, new: str) -> str | None:
     """The type that holds every value of both without loss, if it is `old` or a safe widening of it; else None."""
     if old == new:
         return old
@@ -103,9 +102,9 @@ def widened(old: str, new: str) -> Optional[str]:
     return None
 
 
-def find(schema: Schema, name: str) -> Optional[Column]:
+def find(schema: Schema, name: str) -> Column | None:
     return next((column for column in schema if column.name == name), None)
 
 
-def names(schema: Schema) -> Tuple[str, ...]:
+def names(schema: Schema) -> tuple[str, ...]:
     return tuple(column.name for column in schema)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Dict, List, Sequence, Tuple
 
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.schema import Column, Schema, find, widened
 
-FileSchema = Tuple[str, Schema]  # raw key, its data columns in lake types
+FileSchema = tuple[str, Schema]  # raw key, its data columns in lake types
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,9 @@ class SchemaChange:
     """The lake's schema after a batch. widened: column → (old type, new type); absent: columns the source stopped sending."""
 
     schema: Schema
-    added: Tuple[str, ...] = ()
-    widened: Tuple[Tuple[str, str, str], ...] = ()
-    absent: Tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    widened: tuple[tuple[str, str, str], ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: bool = False) -> SchemaChange:
@@ -27,7 +27,7 @@ def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: 
     Raises TableBlocked where a person must decide: a rename can't be told from drop and add (`accept` takes it as drop and
     add), a type changed in a way that could lose values, two columns differ only by case.
     """
-    columns: Dict[str, Column] = {column.name: column for column in lake}
+    columns: dict[str, Column] = {column.name: column for column in lake}
     sent = set.intersection(*({column.name for column in schema} for _, schema in batch)) if batch else set(columns)
     for key, schema in batch:
         for column in schema:
@@ -43,7 +43,7 @@ def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: 
     return SchemaChange(result, tuple(added) if lake else (), tuple(grown), tuple(gone))
 
 
-def _merged(table: str, key: str, old: "Column | None", new: Column) -> Column:
+def _merged(table: str, key: str, old: Column | None, new: Column) -> Column:
     if old is None:
         return new
     merged = widened(old.type, new.type)
@@ -59,8 +59,8 @@ def _merged(table: str, key: str, old: "Column | None", new: Column) -> Column:
     return replace(old, type=merged)
 
 
-def _check_case(table: str, key: str, columns: Dict[str, Column]) -> None:
-    seen: Dict[str, str] = {}
+def _check_case(table: str, key: str, columns: dict[str, Column]) -> None:
+    seen: dict[str, str] = {}
     for name in columns:
         other = seen.setdefault(name.lower(), name)
         if other != name:
@@ -72,14 +72,14 @@ def _check_case(table: str, key: str, columns: Dict[str, Column]) -> None:
             )
 
 
-def _first_with(batch: Sequence[FileSchema], added: List[str]) -> str:
+def _first_with(batch: Sequence[FileSchema], added: list[str]) -> str:
     return next(key for key, schema in batch if any(column.name in added for column in schema))
 
 
-def _ambiguous(table: str, key: str, gone: List[str], added: List[str]) -> Exception:
+def _ambiguous(table: str, key: str, gone: list[str], added: list[str]) -> Exception:
     return blocked(
         "rename-or-drop-and-add",
-        f"column {', '.join(map(repr, gone))} vanished and {', '.join(map(repr, added))} appeared: a rename can't be told from drop and add",
+        f"column {', '.join(map(repr, gone))} vanished, {', '.join(map(repr, added))} appeared: a rename can't be told from drop and add",
         where=f"table {table}, file {key}",
         todo=f"`dmslake schema PATH --rename {gone[0]}={added[0]}` if it was renamed, `dmslake schema PATH --accept` if not",
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from glue_jobs.core.errors import ConfigurationError, UsageError
 from glue_jobs.core.limits import Limits, read_limits
@@ -26,7 +26,7 @@ class Settings:
     job_prefix: str = ""
     compression: str = "zstd"
     run_id: str = ""
-    paths: Tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     limits: Limits = Limits()
 
     def require(self, *names: str) -> Settings:
@@ -39,15 +39,15 @@ class Settings:
         return self
 
 
-def setting_names() -> Tuple[str, ...]:
+def setting_names() -> tuple[str, ...]:
     """The names that flags, environment and job arguments may have (paths and run id aside)."""
     own = [item.name for item in fields(Settings) if item.name not in ("limits", "paths", "run_id")]
     return (*own, *(item.name for item in fields(Limits)))
 
 
-def read_settings(given: Mapping[str, Optional[str]], environment: Mapping[str, str]) -> Settings:
+def read_settings(given: Mapping[str, str | None], environment: Mapping[str, str]) -> Settings:
     """Settings from given texts (flags or job arguments, names with underscores), then DMSLAKE_… variables, then defaults."""
-    texts: Dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name in setting_names():
         text = given.get(name) or environment.get(f"DMSLAKE_{name.upper()}") or DEFAULTS.get(name, "")
         texts[name] = str(text).strip()
@@ -57,9 +57,7 @@ def read_settings(given: Mapping[str, Optional[str]], environment: Mapping[str, 
         if texts[name]:
             S3Uri.parse(texts[name])
     paths = tuple(path.strip() for path in (given.get("path") or "").split(",") if path.strip())
-    plain = {
-        name: texts[name] for name in ("raw", "lake", "state_table", "database", "runner", "job_prefix", "compression")
-    }
+    plain = {name: texts[name] for name in ("raw", "lake", "state_table", "database", "runner", "job_prefix", "compression")}
     return Settings(paths=paths, run_id=given.get("run_id") or "", limits=read_limits(texts), **plain)
 
 
@@ -68,13 +66,13 @@ def _one_of(name: str, text: str, allowed: Sequence[str]) -> None:
         raise UsageError(f"the setting {name} is {text!r}", "bad-setting", f"give one of {', '.join(allowed)}")
 
 
-def parse_arguments(argv: Sequence[str]) -> Dict[str, str]:
+def parse_arguments(argv: Sequence[str]) -> dict[str, str]:
     """Glue's argv (`--name value` or `--name=value`) as a dict; Glue's own arguments, the upper-case and hyphenated ones, included.
 
     Not getResolvedOptions: that makes every option required, binds abbreviations and fails on values that begin with `-`.
     """
-    out: Dict[str, str] = {}
-    words: List[str] = list(argv)
+    out: dict[str, str] = {}
+    words: list[str] = list(argv)
     while words:
         word = words.pop(0)
         if not word.startswith("--") or len(word) < 3:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Dict, Iterable, Mapping, Optional, Tuple
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.partitioning import Partitioning
@@ -26,14 +26,14 @@ class Snapshot:
     skipped: Mapping[str, Input] = field(default_factory=dict)
     generation: Generation = Generation()
     schema: Schema = ()
-    primary_key: Tuple[str, ...] = ()
+    primary_key: tuple[str, ...] = ()
     partitioning: Partitioning = ()
     timestamp_column: str = ""
     cursor: str = ""
     last_full_load: str = ""
     table_rows: int = 0
     time: str = ""
-    chain: Tuple[str, ...] = ()  # the next record's chain: changes since the last checkpoint, this one included
+    chain: tuple[str, ...] = ()  # the next record's chain: changes since the last checkpoint, this one included
 
     @property
     def rows(self) -> int:
@@ -50,7 +50,7 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
         files = {file.path: file for file in record.checkpoint.files}
         applied = {item.key: item for item in record.checkpoint.applied}
         skipped = {item.key: item for item in record.checkpoint.skipped}
-        chain: Tuple[str, ...] = (record.id,)
+        chain: tuple[str, ...] = (record.id,)
     else:
         if parent.change != record.parent:
             raise TableBlocked(
@@ -80,13 +80,11 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
     )
 
 
-def _files_after(parent: Snapshot, record: ChangeRecord) -> Dict[str, DataFile]:
+def _files_after(parent: Snapshot, record: ChangeRecord) -> dict[str, DataFile]:
     files = dict(parent.files)
     for path in record.superseded:
         if files.pop(path, None) is None:
-            raise TableBlocked(
-                f"change {record.id} supersedes {path}, which its parent's snapshot has not", "broken-history"
-            )
+            raise TableBlocked(f"change {record.id} supersedes {path}, which its parent's snapshot has not", "broken-history")
     for file in record.added:
         files[file.path] = without_upload(file)
     return files
@@ -107,9 +105,9 @@ def checkpoint_due(parent: Snapshot, files: int) -> bool:
 
 def checkpoint_of(snapshot: Snapshot, window_hours: float) -> Checkpoint:
     """The checkpoint of a snapshot. Inputs named long before the late window are left out: no plan looks at them any more."""
-    oldest: Optional[str] = window_start(snapshot.cursor, 2 * window_hours)
+    oldest: str | None = window_start(snapshot.cursor, 2 * window_hours)
 
-    def recent(items: Mapping[str, Input]) -> Tuple[Input, ...]:
+    def recent(items: Mapping[str, Input]) -> tuple[Input, ...]:
         return tuple(item for key, item in sorted(items.items()) if not oldest or _digits(key) >= oldest)
 
     files = tuple(file for _, file in sorted(snapshot.files.items()))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any
 
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import Partitioning, parse_partition_key
@@ -40,20 +41,20 @@ class TableState:
 
     path: TablePath
     active: bool
-    primary_key: Tuple[str, ...]
+    primary_key: tuple[str, ...]
     partitioning: Partitioning
     out_path: str  # '' until it is known
     cursor: str  # '<bucket>/<key>' of the last CDC file applied, '' when there is none
     last_full_load: datetime
     timestamp_column: str = ""
-    load_quiet_minutes: Optional[float] = None
-    late_window_hours: Optional[float] = None
+    load_quiet_minutes: float | None = None
+    late_window_hours: float | None = None
     empty_partition: str = ""  # 'null': an empty string in a partition column is written as null
     request: str = ""
     request_value: str = ""
-    skip_files: Tuple[str, ...] = ()
+    skip_files: tuple[str, ...] = ()
     head: str = ""
-    fence: Optional[int] = None
+    fence: int | None = None
     lease_owner: str = ""
     lease_beat: int = 0
     lease_seconds: float = 0.0
@@ -61,7 +62,7 @@ class TableState:
     catalog_pending: str = ""
     catalog_table: str = ""
     paused: str = ""
-    blocked: Optional[BlockedBy] = None
+    blocked: BlockedBy | None = None
     last_run: Mapping[str, Any] = field(default_factory=dict)
     item: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -75,7 +76,7 @@ class TableState:
         return S3Uri.folder(self.out_path)
 
 
-def default_item(path: TablePath, out_path: str) -> Dict[str, Any]:
+def default_item(path: TablePath, out_path: str) -> dict[str, Any]:
     """The item of a table seen for the first time, as users of the AWS sample know it; inactive."""
     return {
         "path": str(path),
@@ -147,7 +148,7 @@ def _text(item: Mapping[str, Any], name: str, keep_null: bool = False) -> str:
     return "" if text.lower() in ("null", "none") and not keep_null else text
 
 
-def _names(item: Mapping[str, Any], name: str) -> Tuple[str, ...]:
+def _names(item: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = item.get(name)
     if isinstance(value, (list, tuple, set)):
         return tuple(str(part).strip() for part in value if str(part).strip())
@@ -163,7 +164,7 @@ def _flag(item: Mapping[str, Any], name: str, path: TablePath) -> bool:
     raise _refuse(path, name, "true or false", item.get(name))
 
 
-def _number(item: Mapping[str, Any], name: str, path: TablePath) -> Optional[float]:
+def _number(item: Mapping[str, Any], name: str, path: TablePath) -> float | None:
     text = _text(item, name)
     if not text:
         return None
@@ -217,7 +218,7 @@ def _json(item: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def _blocked(item: Mapping[str, Any]) -> Optional[BlockedBy]:
+def _blocked(item: Mapping[str, Any]) -> BlockedBy | None:
     value = item.get("Blocked")
     if not value:
         return None

@@ -9,7 +9,7 @@ IS_311 = import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))
 PYTHON ?= $(shell for python in python3.11 python3 python "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.11*/bin/python; do \
 	if "$$python" -c "$(IS_311)" >/dev/null 2>&1; then echo "$$python"; break; fi; done)
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format clean python
 
 help:
 	@echo "make demo    the main job on this machine, end to end, with an embedded AWS"
@@ -36,18 +36,23 @@ format: $(VENV)/.installed-dev
 clean:
 	rm -rf $(VENV) .cache .hypothesis build dist *.egg-info spark-warehouse metastore_db derby.log
 
-# The stamp is written last: an installation that broke off is done again.
-$(VENV)/.installed-local: setup.py pyproject.toml | $(BIN)/python
+# Each stamp is written last: what broke off is done again.
+$(VENV)/.installed-local: setup.py pyproject.toml | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local]'
 	@touch $@
 
 # dev holds all of local.
-$(VENV)/.installed-dev: setup.py pyproject.toml | $(BIN)/python
+$(VENV)/.installed-dev: setup.py pyproject.toml | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(VENV)/.installed-local $@
 
-$(BIN)/python:
-	@python='$(PYTHON)'; "$${python:-python3.11}" -c "$(IS_311)" || { \
-		echo "dmslake needs Python 3.11 with venv, found none. Install it (Debian: apt-get install python3.11-venv)" \
-			"or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+$(VENV)/.created:
+	@$(MAKE) --no-print-directory python
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# Fails, with the way out, where the Python that would be taken is not 3.11 with venv.
+python:
+	@'$(PYTHON)' -c "$(IS_311)" || { \
+		echo "dmslake needs Python 3.11 with venv, found: '$(PYTHON)'. Install it (Debian: apt-get install" \
+			"python3.11-venv) or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }

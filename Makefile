@@ -25,9 +25,8 @@ test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.installed-dev
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	@status=0; for step in "ruff check" "ruff format --check" "mypy"; do \
+		echo "$$step"; $(BIN)/$$step || status=1; done; exit $$status
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix

@@ -64,7 +64,7 @@ def cdc_name(key: str) -> CdcName | None:
 
 def _is_time(digits: str) -> bool:
     try:
-        datetime.strptime(digits, "%Y%m%d%H%M%S")
+        datetime.strptime(digits + "+0000", "%Y%m%d%H%M%S%z")
     except ValueError:
         return False
     return True

@@ -1,0 +1,118 @@
+"""The commit: write the change record, then the one conditional update after which the change counts.
+
+If we die …                      then
+  before the record              orphan uploads, which nobody sees
+  after the record               a record nobody points to
+  after the conditional update   the change counts; `Publishing` tells the next run to converge
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Mapping
+
+import botocore.exceptions
+
+import glue_jobs
+from glue_jobs.aws.records import write_record
+from glue_jobs.aws.state_table import Commit, StateTable
+from glue_jobs.core.errors import CommitRefused, LeaseLost
+from glue_jobs.core.record import ChangeRecord
+from glue_jobs.core.snapshot import Snapshot, apply, checkpoint_due, checkpoint_of
+from glue_jobs.core.state import PERSON_ATTRIBUTES, TableState
+from glue_jobs.protocol.converge import abort_uploads
+from glue_jobs.protocol.history import is_landed
+from glue_jobs.protocol.lease import Lease
+from glue_jobs.protocol.work import Work
+
+
+def make_record(
+    state: TableState, parent: Snapshot, work: Work, change: str, *, now: datetime, run_id: str, window_hours: float
+) -> ChangeRecord:
+    """The record of `work` on top of `parent`."""
+    files = len(parent.files) - len(work.superseded) + len(work.added)
+    record = ChangeRecord(
+        id=change,
+        parent=parent.change,
+        kind=work.kind,
+        table=str(state.path),
+        lake=str(state.lake),
+        time=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        run_id=run_id,
+        program=glue_jobs.__version__,
+        generation=work.generation,
+        inputs=work.inputs,
+        context=work.context,
+        skipped=work.skipped,
+        counts=work.counts,
+        added=work.added,
+        superseded=work.superseded,
+        schema=work.schema,
+        primary_key=work.primary_key,
+        partitioning=work.partitioning,
+        timestamp_column=work.timestamp_column,
+        cursor_before=state.cursor,
+        cursor_after=work.cursor_after,
+        last_full_load=work.last_full_load,
+        chain=parent.chain,
+        details=work.details,
+    )
+    after = apply(parent, record)
+    if work.like is not None:
+        after = replace(after, applied=work.like.applied, skipped=work.like.skipped)
+    rows = replace(record.counts, table_rows=after.rows)
+    superseded = (*record.superseded, *work.taken_over)
+    special = work.like is not None or bool(work.taken_over) or not parent.change
+    due = special or checkpoint_due(parent, files)
+    checkpoint = checkpoint_of(after, window_hours) if due else None
+    return replace(record, counts=rows, superseded=superseded, checkpoint=checkpoint)
+
+
+def commit(s3: Any, table: StateTable, lease: Lease, state: TableState, record: ChangeRecord, values: Mapping[str, Any], remove: tuple[str, ...]) -> None:
+    """Write the record and move Head to it; returns only if the change landed.
+
+    values, remove: attributes set and removed by the same update. Raises CommitRefused, after aborting the uploads, if the
+    change is known not to have landed; LeaseLost if that can't be known because another run has the fence.
+    """
+    write_record(s3, state.lake, record)
+    request = Commit(
+        fence=lease.fence,
+        parent=record.parent,
+        change=record.id,
+        publishing_expected=state.publishing,
+        unchanged={name: state.item.get(name) for name in PERSON_ATTRIBUTES},
+        values=values,
+        remove=remove,
+    )
+    try:
+        if table.commit(record.table, request):
+            return
+    except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError):
+        pass  # the answer was lost or an error: it may have landed, so read back
+    # Also a plain refusal is read back: botocore may have sent the update twice, and the first one may have landed.
+    if not _landed(s3, table, lease, state, record):
+        abort_uploads(s3, state.lake, record.added)
+        raise CommitRefused(
+            f"change {record.id} of {record.table} was not committed: the item was edited or another run committed meanwhile",
+            "commit-refused",
+            "run again; nothing was changed",
+        )
+
+
+def _landed(s3: Any, table: StateTable, lease: Lease, state: TableState, record: ChangeRecord) -> bool:
+    """Whether the change is the head or an ancestor of it.
+
+    'No' is known only once the fence is no longer the one the update was sent with: a delayed request could still land.
+    """
+    sent_with = lease.fence
+    for _ in range(2):
+        item = table.get(record.table) or {}
+        if is_landed(s3, state.lake, str(item.get("Head") or ""), record.id):
+            if int(item.get("Fence", 0)) != lease.fence:
+                raise LeaseLost(f"change {record.id} landed, and another run took over after it", "lease-lost", "nothing to do")
+            return True
+        if int(item.get("Fence", 0)) != sent_with:
+            return False
+        lease.move_on()
+    return False

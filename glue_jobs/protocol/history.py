@@ -1,0 +1,89 @@
+"""Reading a table's history: the snapshot after a change, ancestors, and whether the state went back behind the records."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+from glue_jobs.aws.objects import key_versions
+from glue_jobs.aws.records import list_records, read_record, read_records
+from glue_jobs.core.errors import TableBlocked, blocked
+from glue_jobs.core.ids import ChangeId
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.record import ChangeRecord
+from glue_jobs.core.snapshot import Snapshot, apply, replay
+
+
+def read_snapshot(s3: Any, lake: S3Uri, head: str) -> Snapshot:
+    """The snapshot after change `head`; the empty one for ''. Reads the head's record and at most those since the last checkpoint."""
+    if not head:
+        return Snapshot()
+    return snapshot_of(s3, lake, read_record(s3, lake, head))
+
+
+def snapshot_of(s3: Any, lake: S3Uri, record: ChangeRecord) -> Snapshot:
+    """The snapshot after `record`."""
+    if record.checkpoint is not None or not record.parent:
+        return apply(Snapshot(), record)
+    return apply(replay(read_records(s3, lake, record.chain)), record)
+
+
+def ancestors(s3: Any, lake: S3Uri, change: str) -> Iterator[ChangeRecord]:
+    """The records of `change`, its parent, and so on to the first."""
+    while change:
+        record = read_record(s3, lake, change)
+        yield record
+        change = record.parent
+
+
+def is_landed(s3: Any, lake: S3Uri, head: str, change: str) -> bool:
+    """Whether `change` is `head` or an ancestor of it. Ids sort by commit, so the walk ends at the first id that is not greater."""
+    if head < change:
+        return False
+    for record in ancestors(s3, lake, head):
+        if record.id <= change:
+            return record.id == change
+    return False
+
+
+def greatest_fence(s3: Any, lake: S3Uri) -> int:
+    """The greatest fence in the names of the table's records, 0 without any: a new item's fence starts above it."""
+    return max((ChangeId.parse(change).fence for change in list_records(s3, lake)), default=0)
+
+
+def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: str) -> None:
+    """Refuse to go on where the records say that the item went back (deleted, restored from a backup, a stale form saved).
+
+    Records after the head are attempts that never landed, with a fence the item has already given out, and with no file that
+    was ever completed. One with a greater fence, or with a completed file, was the head once.
+    """
+    for change in list_records(s3, lake, head):
+        if ChangeId.parse(change).fence > fence_before or _was_published(s3, lake, read_record(s3, lake, change)):
+            raise blocked(
+                "state-went-back",
+                "the table's item is older than its change records: it was deleted, restored from a backup or overwritten",
+                where=path,
+                expected=f"no committed change after the item's Head {head or '(none)'}",
+                found=change,
+                todo=f"`dmslake recover {path}` sets Head and Fence from the records",
+            )
+
+
+def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
+    """Whether any added file of the record has data: only converge completes uploads, and only of a change that landed."""
+    return any(key_versions(s3, lake.bucket, lake.key + file.path).data for file in record.added[:1])
+
+
+def last_published(s3: Any, lake: S3Uri) -> str:
+    """The change that Head should name, as far as the records tell: the greatest that was published or that a later one builds on.
+
+    A change without added files leaves no trace of its own; if it was the last one it is taken as not landed, and its inputs
+    are pending again, which is safe because applying them twice gives the same rows.
+    """
+    for change in sorted(list_records(s3, lake), reverse=True):
+        try:
+            record = read_record(s3, lake, change)
+        except TableBlocked:
+            continue
+        if record.added and _was_published(s3, lake, record):
+            return change
+    return ""

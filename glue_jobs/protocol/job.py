@@ -1,0 +1,197 @@
+"""A job run: the tables named by `--path`, one after the other, each with its own lease, changes, result and failure."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any, Callable, Mapping, Sequence
+
+from glue_jobs.aws.clients import Deadline, make_clients, translated
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.core.errors import ConfigurationError, DmslakeError, LeaseHeld, TableBlocked, UsageError
+from glue_jobs.core.paths import TablePath, find_path
+from glue_jobs.core.settings import Settings, parse_arguments, read_settings
+from glue_jobs.core.state import read_state
+from glue_jobs.protocol.history import greatest_fence
+from glue_jobs.protocol.job_log import JobLog
+from glue_jobs.protocol.lease import Lease, take_lease
+from glue_jobs.protocol.table_run import JobContext, TableRun, describe
+from glue_jobs.protocol.work import Worker
+
+# Arguments of the AWS sample's jobs: the table is taken from the first two; the others live elsewhere now.
+_SAMPLE_ARGUMENTS = {
+    "folder": "give it as part of --path",
+    "out_path": "it stands in the item's attribute out_path",
+    "partitionKey": "it stands in the item's attribute PartitionKey",
+    "primaryKey": "it stands in the item's attribute PrimaryKey",
+    "lastIncrementalFile": "it stands in the item's attribute LastIncrementalFile",
+    "newIncrementalFile": "the job finds the files itself",
+}
+
+
+def job_settings(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
+    """The settings of a job run. The sample's --bucket and --prefix are taken as the path, its other arguments are refused."""
+    given: dict[str, Any] = parse_arguments(argv)
+    for name, answer in _SAMPLE_ARGUMENTS.items():
+        if name in given:
+            raise UsageError(f"the argument --{name} is not taken", "sample-argument", answer)
+    if "bucket" in given and not given.get("path"):
+        given["path"] = f"{given['bucket']}/{given.get('prefix', '').strip('/')}/{given.get('table', '')}".rstrip("/")
+    settings = read_settings(given, environment)
+    run_id = settings.run_id or given.get("JOB_RUN_ID") or secrets.token_hex(8)
+    if not settings.paths:
+        raise UsageError("no table is given", "no-path", "give --path bucket/prefix/schema/table, several separated by commas")
+    return replace(settings, run_id=run_id)
+
+
+def run_job(
+    job: str,
+    takes: tuple[type, ...],
+    make_worker: Callable[[Settings], Worker],
+    argv: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+) -> int:
+    """Run `job` for the tables in `argv`; the exit code. One table's failure never stops another's.
+
+    4 (lease held) only if nothing else went wrong; a Glue entry script turns it into 0, because a second start is harmless.
+    """
+    environment = os.environ if environment is None else environment
+    log = JobLog("", _now)
+    try:
+        with translated():
+            settings = job_settings(argv, environment)
+            log = JobLog(settings.run_id, _now)
+            deadline = Deadline()
+            clients = make_clients(environment, deadline)
+            table = StateTable(clients, settings.state_table)
+            context = JobContext(job, clients, deadline, table, settings, log, _now)
+            worker = make_worker(settings)
+            paths = [find_path(text, _known(table, text)) for text in settings.paths]
+    except DmslakeError as error:
+        log.event("failed", error=describe(error))
+        print(error, file=sys.stderr)
+        return error.exit_code
+    codes = [run_table(context, path, worker, takes) for path in paths]
+    return worst(codes)
+
+
+def worst(codes: Sequence[int]) -> int:
+    """The exit code of several tables: configuration before failure before a held lease before fine."""
+    return next((code for code in (3, 2, 1, 4) if code in codes), 0)
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def _known(table: StateTable, text: str) -> list[TablePath]:
+    return [] if "/" in text else [TablePath.parse(item["path"]) for item in table.scan()]
+
+
+def run_table(context: JobContext, path: TablePath, worker: Worker, takes: tuple[type, ...]) -> int:
+    """One table from lease to release; its result goes to LastRun, its error to Blocked or LastRun. Returns its exit code."""
+    log = context.log.of(str(path))
+    context = replace(context, log=log)
+    started = time.monotonic()
+    try:
+        with translated():
+            lease, run = _take(context, path, worker, takes)
+    except LeaseHeld as error:
+        log.event("lease-held", message=error.message)
+        return 4
+    except Exception as error:  # noqa: BLE001 - this table's failure, not the run's
+        return _fail(log, error).exit_code
+    try:
+        failure: DmslakeError | None = None
+        try:
+            with translated():
+                run.go()
+        except Exception as error:  # noqa: BLE001 - the one broad except per table: it becomes the table's report
+            failure = _fail(log, error)
+        _write_result(context, lease, run, failure, time.monotonic() - started)
+        return failure.exit_code if failure else 0
+    finally:
+        lease.release()
+
+
+def _take(context: JobContext, path: TablePath, worker: Worker, takes: tuple[type, ...]) -> tuple[Lease, TableRun]:
+    table, settings = context.table, context.settings
+    item = table.get(str(path))
+    if item is None:
+        raise UsageError(f"no item for {path} in {settings.state_table}", "unknown-table", "`dmslake tables` lists the tables")
+    state = read_state(item)
+
+    def first_fence() -> int:
+        return greatest_fence(context.clients.s3, state.lake) + 1 if state.out_path else 1
+
+    lease = take_lease(table, context.deadline, item, secrets.token_hex(8), settings.limits.lease_seconds, first_fence, context.wait)
+    try:
+        taken = read_state(table.get(str(path)) or {})
+    except BaseException:
+        lease.release()
+        raise
+    before = replace(taken, fence=lease.fence - 1)  # the greatest fence given out before ours
+    return lease, TableRun(context, lease, before, worker, takes)
+
+
+def _fail(log: JobLog, error: Exception) -> DmslakeError:
+    """The error as one of ours; one that we did not foresee keeps its type's name and its trace goes to the log."""
+    if isinstance(error, DmslakeError):
+        log.event("blocked" if isinstance(error, TableBlocked) else "failed", error=describe(error))
+        return error
+    import traceback
+
+    log.event("failed", error=f"{type(error).__name__}: {error}"[:2000], trace=traceback.format_exc()[-4000:])
+    return DmslakeError(f"{type(error).__name__}: {error}"[:900], "unexpected", "see the run's log; the table was not changed by this step")
+
+
+def _write_result(context: JobContext, lease: Lease, run: TableRun, failure: DmslakeError | None, seconds: float) -> None:
+    """LastRun (and Blocked) under the fence. Without the lease there is nothing to write: its new holder reports."""
+    values: dict[str, Any] = {"LastRun": _last_run(context, run, failure, seconds)}
+    if isinstance(failure, TableBlocked):
+        values["Blocked"] = run.blocked_value(failure)
+    try:
+        context.table.write_under_fence(str(run.state.path), lease.fence, values)
+    except Exception as error:  # noqa: BLE001 - the result is for people; the table itself is fine without it
+        context.log.event("result-not-written", error=str(error)[:500])
+
+
+def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, seconds: float) -> dict[str, Any]:
+    totals: Counter[str] = Counter()
+    for record in run.changes:
+        counts = record.counts
+        totals.update(inserted=counts.inserted, updated=counts.updated, deleted=counts.deleted, ignored=counts.ignored)
+        totals.update(input_rows=counts.input_rows, backward=counts.backward)
+        totals.update(files_added=len(record.added), files_superseded=len(record.superseded))
+        totals.update(bytes_added=sum(file.size_bytes for file in record.added))
+    outcome = "committed" if run.changes else "nothing"
+    if failure is not None:
+        outcome = "blocked" if isinstance(failure, TableBlocked) else "failed"
+    result: dict[str, Any] = {
+        "run_id": context.settings.run_id,
+        "job": context.job,
+        "outcome": outcome,
+        "changes": [record.id for record in run.changes][-20:],
+        "change_count": len(run.changes),
+        "note": run.note,
+        **{name: totals.get(name, 0) for name in _TOTALS},
+        "table_rows": run.snapshot.rows,
+        "table_files": len(run.snapshot.files),
+        "table_bytes": run.snapshot.size_bytes,
+        "seconds": round(seconds, 3),
+        "warnings": [text[:300] for text in run.warnings][:5],
+        "time": context.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    return {**result, "error": describe(failure)} if failure is not None else result
+
+
+_TOTALS = (
+    "inserted", "updated", "deleted", "ignored", "input_rows", "backward", "files_added", "files_superseded", "bytes_added",
+)  # fmt: skip
+
+__all__ = ["ConfigurationError", "job_settings", "run_job", "run_table", "worst"]

@@ -1,0 +1,110 @@
+"""The lease: a time-limited right to commit to one table, and the fence that every write under it carries."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping
+
+from glue_jobs.aws.clients import Deadline
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.core.errors import LeaseHeld, LeaseLost
+
+RENEWALS_PER_LEASE = 3
+LOOKS_PER_LEASE = 10
+
+
+@dataclass
+class Lease:
+    """A held lease. It renews itself in a thread until it is released; `fence` may move on once (see `move_on`)."""
+
+    table: StateTable
+    deadline: Deadline
+    path: str
+    owner: str
+    fence: int
+    seconds: float
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _beat: int = 1
+
+    def start(self, taken_at: float) -> Lease:
+        self.deadline.set(taken_at + self.seconds)
+        threading.Thread(target=self._renew_until_stopped, name=f"lease {self.path}", daemon=True).start()
+        return self
+
+    def _renew_until_stopped(self) -> None:
+        while not self._stop.wait(self.seconds / RENEWALS_PER_LEASE):
+            asked_at = time.monotonic()
+            self._beat += 1
+            try:
+                if self.table.renew(self.path, self.owner, self.fence, self._beat):
+                    if not self._stop.is_set():
+                        self.deadline.set(asked_at + self.seconds)
+                elif not self._stop.is_set():
+                    self.deadline.set(0.0)  # somebody took over: stop every later write at once
+                    return
+            except Exception:  # noqa: BLE001, S112 - no answer is no renewal; the deadline runs on and stops us in time
+                continue
+
+    def check(self) -> None:
+        """Raise LeaseLost if the deadline is over; called before each effect that no botocore handler sees."""
+        self.deadline.check()
+
+    def move_on(self) -> bool:
+        """Raise the fence by one, so that a delayed commit of ours can't land any more. False if it was not ours."""
+        if not self.table.move_fence(self.path, self.fence):
+            return False
+        self.fence += 1
+        return True
+
+    def release(self) -> None:
+        """Give the lease back. A failure is no harm: the next run waits it out."""
+        self._stop.set()
+        try:
+            self.table.release(self.path, self.owner, self.fence)
+        except Exception:  # noqa: BLE001, S110 - see the docstring
+            pass
+        self.deadline.set(None)
+
+
+def take_lease(
+    table: StateTable,
+    deadline: Deadline,
+    item: Mapping[str, Any],
+    owner: str,
+    seconds: float,
+    first_fence: Callable[[], int],
+    wait: Callable[[float], None],
+) -> Lease:
+    """The lease on the table of `item` (as just read). first_fence: the fence of an item that never had one.
+
+    A lease that another run holds is watched for at most its own length, by looking for a changed value, never at a clock:
+    renewed or released meanwhile → LeaseHeld; unchanged → its owner is dead, it is taken over.
+    """
+    path = str(item["path"])
+    if item.get("LeaseOwner"):
+        item = _watch(table, item, wait)
+    seen = item.get("Fence")
+    fence = first_fence() if seen is None else int(seen) + 1
+    taken_at = time.monotonic()
+    if not table.take_lease(path, item, owner, fence, seconds):
+        raise LeaseHeld(f"another run took the lease of {path} just now", "lease-held", "run again later")
+    return Lease(table, deadline, path, owner, fence, seconds).start(taken_at)
+
+
+def _watch(table: StateTable, item: Mapping[str, Any], wait: Callable[[float], None]) -> Mapping[str, Any]:
+    """The item as it still stands after its lease's length without a sign of life; raises LeaseHeld on any sign."""
+    path, length = str(item["path"]), float(item.get("LeaseSeconds") or 60.0)
+    until = time.monotonic() + length * 1.05
+    while True:
+        wait(min(length / LOOKS_PER_LEASE, max(0.0, until - time.monotonic())))
+        now = table.get(path) or {}
+        if any(now.get(name) != item.get(name) for name in ("LeaseOwner", "LeaseBeat", "Fence")):
+            raise LeaseHeld(f"another run works on {path} (owner {item.get('LeaseOwner')})", "lease-held", "run again when it has ended")
+        if time.monotonic() >= until:
+            return now
+
+
+def lost(path: str) -> LeaseLost:
+    return LeaseLost(f"the lease of {path} was lost while working; another run goes on", "lease-lost", "nothing to do")

@@ -1,0 +1,84 @@
+"""After the commit point: converge, then the catalog; and what to do when a committed change's uploads are gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glue_jobs.aws.catalog import add_partitions, sync_table
+from glue_jobs.aws.objects import list_files
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.partitioning import file_columns
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.record import ChangeRecord
+from glue_jobs.core.schema import Schema, find
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState
+from glue_jobs.protocol.work import Work
+
+
+def catalog_columns(snapshot: Snapshot) -> tuple[Schema, list[tuple[str, str]]]:
+    """(columns in the files, partition columns with their types) as the catalog shows the table."""
+    partitions = []
+    for field in snapshot.partitioning:
+        column = find(snapshot.schema, field.column)
+        partitions.append((field.folder, column.type if column and field.transform == "identity" else "int"))
+    return file_columns(snapshot.schema, snapshot.partitioning), partitions
+
+
+def update_catalog(glue: Any, database: str, name: str, state: TableState, snapshot: Snapshot, partitions: set[Any], fence: int) -> None:
+    """Make the Glue table and its `partitions` (values of added files) what the snapshot says. Partitions are only added."""
+    columns, partition_columns = catalog_columns(snapshot)
+    location = str(state.lake)
+    sync_table(
+        glue,
+        database,
+        name,
+        location=location,
+        columns=columns,
+        partition_columns=partition_columns,
+        fence=fence,
+        path=str(state.path),
+    )
+    if partition_columns:
+        ordered = sorted(partitions, key=lambda values: tuple((value is None, value or "") for value in values))
+        add_partitions(glue, database, name, ordered, location=location, columns=columns, partitioning=snapshot.partitioning)
+
+
+def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapshot) -> Work:
+    """The change that takes back `lost`, whose uploads are gone: the snapshot before it, its inputs pending again.
+
+    The files that `lost` superseded are in `added` again, without an upload: they are visible.
+    Nothing was hidden yet (converge hides only when nothing is missing), so every file of `before` is still visible. Refused,
+    with the head where it is, if an input that would be pending again is no longer there as it was.
+    """
+    _check_inputs(s3, state, lost)
+    back = set(lost.superseded) & set(before.files)
+    return Work(
+        kind="lost",
+        like=before,
+        added=tuple(file for path, file in before.files.items() if path in back),
+        schema=before.schema,
+        primary_key=before.primary_key,
+        partitioning=before.partitioning,
+        generation=before.generation,
+        superseded=tuple(file.path for file in lost.added),
+        timestamp_column=before.timestamp_column,
+        cursor_after=before.cursor,
+        last_full_load=before.last_full_load,
+    )
+
+
+def _check_inputs(s3: Any, state: TableState, lost: ChangeRecord) -> None:
+    raw = state.path.raw
+    wanted = {item.key: item.etag for item in (*lost.inputs, *lost.generation.loads) if lost.kind == "full-load" or item in lost.inputs}
+    listed = {file.key: file.etag for file in list_files(s3, raw.bucket, raw.key)} if wanted else {}
+    for key, etag in wanted.items():
+        if listed.get(key) != etag:
+            raise blocked(
+                "reload-needed",
+                f"uploads of change {lost.id} are gone before they were published, and so is a raw file it was made from",
+                where=str(S3Uri(raw.bucket, key)),
+                expected=f"ETag {etag}",
+                found=f"ETag {listed[key]}" if key in listed else "no such object",
+                todo=f"reload the table in DMS, then `dmslake reload {state.path}`",
+            )

@@ -1,0 +1,200 @@
+"""One table in one job run: the order of effects from lease to catalog, in one place.
+
+    lease → converge what is unfinished → plan → work → record → commit → converge → catalog → (next batch) → result → release
+
+What a crash between two steps leaves is written in lease.py, commit.py and converge.py; whatever it is, the next run's first
+two steps put it right.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Callable, Mapping
+
+from glue_jobs.aws.clients import Clients, Deadline
+from glue_jobs.aws.objects import check_lake_bucket
+from glue_jobs.aws.records import read_record
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.core.errors import DmslakeError, TableBlocked, blocked
+from glue_jobs.core.ids import ChangeId
+from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, blocked_by, plan_table, signature
+from glue_jobs.core.paths import catalog_name
+from glue_jobs.core.record import ChangeRecord, summary
+from glue_jobs.core.settings import Settings
+from glue_jobs.core.snapshot import Snapshot, apply
+from glue_jobs.core.state import TableState, read_state
+from glue_jobs.protocol.commit import commit, make_record
+from glue_jobs.protocol.converge import UploadsGone, abort_uploads, converge
+from glue_jobs.protocol.history import check_not_behind, read_snapshot, snapshot_of
+from glue_jobs.protocol.job_log import JobLog
+from glue_jobs.protocol.lease import Lease
+from glue_jobs.protocol.publish import undo_of_lost, update_catalog
+from glue_jobs.protocol.raw import list_raw
+from glue_jobs.protocol.work import Task, Work, Worker
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """What a job run brings: clients, settings, clock. job: LoadInitial, LoadIncremental …; it decides which actions are done."""
+
+    job: str
+    clients: Clients
+    deadline: Deadline
+    table: StateTable
+    settings: Settings
+    log: JobLog
+    clock: Callable[[], datetime]
+    wait: Callable[[float], None] = time.sleep
+    nonce: Callable[[], str] = lambda: secrets.token_hex(4)
+
+
+@dataclass
+class TableRun:
+    """The run of one table under a held lease. After each commit `state` is read anew and `snapshot` moves on."""
+
+    context: JobContext
+    lease: Lease
+    state: TableState
+    worker: Worker
+    takes: tuple[type, ...]
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    changes: list[ChangeRecord] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    note: str = ""
+    _counter: int = 0
+    _mark: str = ""
+    _catalog_failed: bool = False
+
+    @property
+    def s3(self) -> Any:
+        return self.context.clients.s3
+
+    def go(self) -> None:
+        """Everything there is to do for this job's kinds of actions, in as many changes as it takes."""
+        self._open()
+        while True:
+            action = self._plan()
+            if isinstance(action, Stopped):
+                raise TableBlocked(action.by.message, action.by.code, action.by.todo)
+            if isinstance(action, Finish):
+                self._finish()
+                continue
+            if isinstance(action, Rest) or not isinstance(action, self.takes):
+                self.note = action.reason if isinstance(action, Rest) else f"not a job for {self.context.job}: {type(action).__name__}"
+                return
+            self._change(action)
+
+    def _open(self) -> None:
+        state = self.state
+        if not state.out_path:
+            raise blocked("no-out-path", "the item has no out_path", where=str(state.path), todo="set out_path to s3://bucket/prefix/schema/table/")
+        for warning in check_lake_bucket(self.s3, state.lake.bucket):
+            self.warnings.append(warning)
+        check_not_behind(self.s3, state.lake, state.head, state.fence or 0, str(state.path))
+        self.snapshot = read_snapshot(self.s3, state.lake, state.head)
+
+    def _plan(self) -> Action:
+        listing = list_raw(self.s3, self.state, self.snapshot, self.context.settings.limits)
+        self._mark = signature(self.state, listing)
+        # A catalog that fails is tried once per run; the files go on without it, and CatalogPending stays for the next run.
+        state = replace(self.state, catalog_pending="") if self._catalog_failed else self.state
+        return plan_table(state, self.snapshot, listing, self.context.clock(), self.context.settings.limits)
+
+    def _change(self, action: Action) -> None:
+        """One change: work, record, commit, converge, catalog."""
+        started = time.monotonic()
+        self._counter += 1
+        change = str(ChangeId(self.lease.fence, self._counter, self.context.nonce()))
+        self.context.log.event("work", change=change, action=type(action).__name__, **_sizes(action))
+        work = self.worker(Task(self.state, self.snapshot, action, change, self.context.settings))
+        self.lease.check()
+        record = self._commit(work, change)
+        self._publish(record, redo=False)
+        self.context.log.event("committed", seconds=round(time.monotonic() - started, 3), **summary(record))
+
+    def _commit(self, work: Work, change: str) -> ChangeRecord:
+        now = self.context.clock()
+        hours = self.context.settings.limits.late_window_hours if self.state.late_window_hours is None else self.state.late_window_hours
+        record = make_record(self.state, self.snapshot, work, change, now=now, run_id=self.context.settings.run_id, window_hours=hours)
+        commit(self.s3, self.context.table, self.lease, self.state, record, self._values(record), ("Blocked", *work.requests))
+        self.snapshot = apply(self.snapshot, record)
+        self.changes.append(record)
+        self._reread()
+        return record
+
+    def _values(self, record: ChangeRecord) -> Mapping[str, Any]:
+        """The attributes that the commit sets beside Head: the cursor and load date go with the files, in the same write."""
+        values: dict[str, Any] = {"CatalogTable": self.state.catalog_table or catalog_name(self.state.path)}
+        values["LastIncrementalFile"] = record.cursor_after or f"{self.state.path}0.parquet"
+        if record.last_full_load:
+            values["LastFullLoadDate"] = record.last_full_load
+        return values
+
+    def _reread(self) -> None:
+        self.state = read_state(self.context.table.get(str(self.state.path)) or {})
+
+    def _finish(self) -> None:
+        """Do again what an earlier run may have left half done. A lost change is taken back."""
+        head = read_record(self.s3, self.state.lake, self.state.head)
+        self.context.log.event("finish", change=head.id, publishing=self.state.publishing, catalog=self.state.catalog_pending)
+        self._publish(head, redo=bool(self.state.publishing), everything=True)
+
+    def _publish(self, record: ChangeRecord, *, redo: bool, everything: bool = False) -> None:
+        if self.state.publishing:
+            try:
+                converge(self.s3, self.state.lake, record, redo=redo)
+            except UploadsGone as error:
+                self._take_back(record, error)
+                return
+            self.lease.check()
+            self.context.table.clear_publishing(str(self.state.path), self.lease.fence, record.id)
+        self._catalog(record, everything)
+        self._reread()
+
+    def _take_back(self, lost: ChangeRecord, error: UploadsGone) -> None:
+        self.context.log.event("uploads-gone", change=lost.id, message=error.message)
+        before = read_snapshot(self.s3, self.state.lake, lost.parent)
+        work = undo_of_lost(self.s3, self.state, lost, before)
+        abort_uploads(self.s3, self.state.lake, lost.added)
+        self.snapshot = snapshot_of(self.s3, self.state.lake, lost)
+        self._counter += 1
+        record = self._commit(work, str(ChangeId(self.lease.fence, self._counter, self.context.nonce())))
+        self.warnings.append(f"the uploads of change {lost.id} were gone before they were published; it was taken back and is done again")
+        self._publish(record, redo=True, everything=True)
+
+    def _catalog(self, record: ChangeRecord, everything: bool) -> None:
+        """The catalog step. A failure doesn't undo the change: CatalogPending stays, and the next run does it again."""
+        if self.context.settings.database:
+            files = self.snapshot.files.values() if everything or self._catalog_failed else record.added
+            partitions = {file.partition for file in files}
+            name = self.state.catalog_table or catalog_name(self.state.path)
+            try:
+                update_catalog(
+                    self.context.clients.glue, self.context.settings.database, name, self.state, self.snapshot, partitions, self.lease.fence
+                )
+            except Exception as error:  # noqa: BLE001 - whatever it is, the change stands and the report says so
+                self.warnings.append(f"catalog table {name} was not updated ({type(error).__name__}: {error}); the next run tries again")
+                self._catalog_failed = True
+                self.context.log.event("catalog-failed", change=record.id, error=str(error)[:500])
+                return
+        self.context.table.clear_catalog_pending(str(self.state.path), self.lease.fence, record.id)
+
+    def blocked_value(self, error: TableBlocked) -> str:
+        """The attribute Blocked for an error of this run."""
+        by = blocked_by(error, self._mark)
+        return json.dumps({"code": by.code, "message": by.message[:900], "todo": by.todo, "signature": by.signature})
+
+
+def _sizes(action: Action) -> dict[str, int]:
+    if isinstance(action, (TakeLoad, TakeBatch)):
+        return {"files": len(action.files), "bytes": sum(file.size for file in action.files)}
+    return {}
+
+
+def describe(error: DmslakeError) -> dict[str, str]:
+    """An error for LastRun and reports, at most 1 KB of message."""
+    return {"code": error.code, "message": error.message[:1000], "todo": error.todo[:500]}

@@ -1,0 +1,66 @@
+"""What a job hands to the commit: the values of a change whose data files are uploaded and not yet visible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Protocol
+
+from glue_jobs.core.intake import Action
+from glue_jobs.core.partitioning import Partitioning
+from glue_jobs.core.raw_names import RawFile
+from glue_jobs.core.record import Counts, DataFile, Generation, Input
+from glue_jobs.core.schema import Schema
+from glue_jobs.core.settings import Settings
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState
+
+
+@dataclass(frozen=True)
+class Work:
+    """A change as it will stand in its record. superseded: paths of the parent's snapshot.
+
+    taken_over: paths in the lake's folder that no snapshot has (another program's files) and that a reload replaces.
+    like: an older snapshot whose applied and skipped inputs the change goes back to. requests: the item's attributes that this
+    change answers and that its commit removes.
+    """
+
+    kind: str
+    schema: Schema
+    primary_key: tuple[str, ...]
+    partitioning: Partitioning
+    generation: Generation
+    added: tuple[DataFile, ...] = ()
+    superseded: tuple[str, ...] = ()
+    taken_over: tuple[str, ...] = ()
+    counts: Counts = Counts()
+    inputs: tuple[Input, ...] = ()
+    context: tuple[Input, ...] = ()
+    skipped: tuple[Input, ...] = ()
+    timestamp_column: str = ""
+    cursor_after: str = ""
+    last_full_load: str = ""
+    like: Snapshot | None = None
+    requests: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that the work on one action may know. change: the id that its files' names begin with."""
+
+    state: TableState
+    snapshot: Snapshot
+    action: Action
+    change: str
+    settings: Settings
+
+
+class Worker(Protocol):
+    """Reads raw files, writes data files as uploads that are not completed, and says what it did. Never touches the state."""
+
+    def __call__(self, task: Task) -> Work:
+        """Raises TableBlocked where the input can't be taken; uploads it leaves behind are aborted by a lifecycle rule."""
+
+
+def input_of(file: RawFile, rows: int = -1) -> Input:
+    return Input(file.key, file.etag, file.size, rows, file.modified.strftime("%Y-%m-%dT%H:%M:%SZ"))

@@ -1,0 +1,78 @@
+"""Where tasks run: on Spark, or, for little work, in the job's driver. Both run the same functions over the same items."""
+
+from __future__ import annotations
+
+import uuid
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Callable, Generic, Iterable, Protocol, Sequence, TypeVar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+# Shared values that this process has unpacked: a worker lives for many tasks, and a batch's net changes are large.
+_UNPACKED: OrderedDict[str, Any] = OrderedDict()
+_KEEP = 2
+
+
+class Shared(Generic[_T]):
+    """A value that every task reads: packed bytes, unpacked at most once per process."""
+
+    def __init__(self, payload: bytes, unpack: Callable[[bytes], _T], broadcast: Any = None) -> None:
+        self._name = uuid.uuid4().hex
+        self._payload = payload if broadcast is None else b""
+        self._unpack = unpack
+        self._broadcast = broadcast
+
+    def get(self) -> _T:
+        if self._name not in _UNPACKED:
+            payload = self._payload if self._broadcast is None else self._broadcast.value
+            _UNPACKED[self._name] = self._unpack(payload)
+            while len(_UNPACKED) > _KEEP:
+                _UNPACKED.popitem(last=False)
+        value: _T = _UNPACKED[self._name]
+        return value
+
+
+class Engine(Protocol):
+    """Runs a function over items and gives the results in the items' order."""
+
+    slots: int
+
+    def map(self, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]: ...
+
+    def share(self, payload: bytes, unpack: Callable[[bytes], _R]) -> Shared[_R]: ...
+
+
+class DriverEngine:
+    """Runs tasks one after the other in this process."""
+
+    slots = 1
+
+    def map(self, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+        return [function(item) for item in items]
+
+    def share(self, payload: bytes, unpack: Callable[[bytes], _R]) -> Shared[_R]:
+        return Shared(payload, unpack)
+
+
+class SparkEngine:
+    """Runs one Spark task per item. Functions and items are pickled; a failed attempt is retried by Spark (4 by default)."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.slots = spark.sparkContext.defaultParallelism
+
+    def map(self, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+        if not items:
+            return []
+        return self.spark.sparkContext.parallelize(list(items), len(items)).map(function).collect()
+
+    def share(self, payload: bytes, unpack: Callable[[bytes], _R]) -> Shared[_R]:
+        return Shared(b"", unpack, self.spark.sparkContext.broadcast(payload))
+
+
+def chain(lists: Iterable[Iterable[_T]]) -> list[_T]:
+    return [item for items in lists for item in items]

@@ -1,0 +1,40 @@
+"""The Spark session of a job: Glue's own, or one on this machine. Started only when a job needs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from glue_jobs.spark.java import find_java_home
+
+# Stated here so that a session made by others (Glue, spark-submit) behaves the same.
+SESSION_CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.adaptive.enabled": "false",  # it may merge the partitions of a step that uploads into one task
+    "spark.sql.caseSensitive": "true",
+}
+
+
+def spark_session() -> Any:
+    """The SparkSession of this process. Under Glue it is the GlueContext's; elsewhere the builder's, with Java and Python found."""
+    from pyspark import SparkContext
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "JAVA_HOME" not in os.environ and SparkContext._active_spark_context is None:
+        home = find_java_home()
+        if home:
+            os.environ["JAVA_HOME"] = home
+    try:
+        from awsglue.context import GlueContext
+    except ImportError:
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.builder.getOrCreate()
+    else:
+        spark = GlueContext(SparkContext.getOrCreate()).spark_session
+    for name, value in SESSION_CONF.items():
+        spark.conf.set(name, value)
+    spark.sparkContext.setLogLevel("WARN")
+    return spark

@@ -1,0 +1,1 @@
+"""A folder for PYTHONPATH: holds the stand-in for Glue's `awsglue` package."""

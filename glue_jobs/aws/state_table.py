@@ -1,0 +1,211 @@
+"""The state table: one item per lake table. Every write under a lease carries the lease's fence in its condition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+from botocore.exceptions import ClientError, WaiterError
+
+from glue_jobs.aws.attributes import plain_item, typed, typed_item
+from glue_jobs.aws.clients import Clients
+from glue_jobs.aws.conditional import Write
+from glue_jobs.aws.translate import error_code
+from glue_jobs.core.errors import ConfigurationError, RetryLater, UsageError
+
+KEY = "path"
+GET_PAGE = 100
+GET_ATTEMPTS = 8
+_REFUSED = "ConditionalCheckFailedException"
+FENCE_IS_MINE = "no other run has taken the lease since"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The commit point's write. parent: '' where Head must be absent; publishing_expected: '' where Publishing must be.
+
+    unchanged: attribute → value as it was read, None for absent. values, remove: what the same write sets and removes besides
+    Head, Publishing and CatalogPending, which all become `change`.
+    """
+
+    fence: int
+    parent: str
+    change: str
+    publishing_expected: str = ""
+    unchanged: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    remove: tuple[str, ...] = ()
+
+
+class StateTable:
+    """The DynamoDB table `name`, its key `path` a text. Values are plain Python (see glue_jobs.aws.attributes).
+
+    A write that answers bool: False means that its condition did not hold. botocore sends a request again when an answer is
+    lost, so False can also be the second answer to a write whose first one worked; where that can be told apart it is, for
+    `commit` and `move_fence` the caller reads back.
+    """
+
+    def __init__(self, clients: Clients, name: str, pause: Callable[[float], None] = time.sleep) -> None:
+        self._clients = clients
+        self.name = name
+        self._pause = pause
+
+    def ensure(self) -> None:
+        """Create the DynamoDB table if it is missing, and wait until it can be used."""
+        try:
+            table = self._db.describe_table(TableName=self.name)["Table"]
+            if [(key["AttributeName"], key["KeyType"]) for key in table["KeySchema"]] != [(KEY, "HASH")]:
+                raise ConfigurationError(
+                    f"the DynamoDB table {self.name} is no state table: expected the key {KEY!r}, found {table['KeySchema']}",
+                    "state-table-key",
+                    "give another name by --state-table",
+                )
+            if table["TableStatus"] in ("ACTIVE", "UPDATING"):
+                return
+        except ClientError as error:
+            if error_code(error) != "ResourceNotFoundException":
+                raise
+            self._create_table()
+        try:
+            self._db.get_waiter("table_exists").wait(TableName=self.name, WaiterConfig={"Delay": 2, "MaxAttempts": 90})
+        except WaiterError as error:
+            raise RetryLater(f"the DynamoDB table {self.name} is not ready: {error}", "state-table-not-ready", "run again") from error
+
+    def _create_table(self) -> None:
+        try:
+            self._db.create_table(
+                TableName=self.name,
+                KeySchema=[{"AttributeName": KEY, "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": KEY, "AttributeType": "S"}],
+                BillingMode="PAY_PER_REQUEST",
+            )
+        except ClientError as error:
+            if error_code(error) != "ResourceInUseException":  # another run creates it right now
+                raise
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """The table's item as of now, None if there is none."""
+        answer = self._db.get_item(TableName=self.name, Key={KEY: typed(path)}, ConsistentRead=True)
+        return plain_item(answer["Item"]) if "Item" in answer else None
+
+    def batch_get(self, paths: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The items of `paths` that exist, by path. Throttling that doesn't end raises RetryLater."""
+        found: dict[str, dict[str, Any]] = {}
+        unique = list(dict.fromkeys(paths))
+        for at in range(0, len(unique), GET_PAGE):
+            for item in self._get_page(unique[at : at + GET_PAGE]):
+                found[str(item[KEY])] = item
+        return found
+
+    def _get_page(self, paths: Sequence[str]) -> Iterator[dict[str, Any]]:
+        wanted: Any = {self.name: {"Keys": [{KEY: typed(path)} for path in paths], "ConsistentRead": True}}
+        for attempt in range(GET_ATTEMPTS):
+            if attempt:
+                self._pause(0.05 * 2**attempt)
+            answer = self._db.batch_get_item(RequestItems=wanted)
+            yield from map(plain_item, answer["Responses"].get(self.name, ()))
+            wanted = answer.get("UnprocessedKeys")
+            if not wanted:
+                return
+        raise RetryLater(f"DynamoDB did not answer for all items of {self.name}", "aws-busy", "run again")
+
+    def scan(self) -> Iterator[dict[str, Any]]:
+        """All items, in no order."""
+        for page in self._db.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True):
+            yield from map(plain_item, page["Items"])
+
+    def create(self, item: Mapping[str, Any]) -> bool:
+        """Put a new item; False, and nothing changed, if the path has one."""
+        return self._send(
+            self._db.put_item,
+            TableName=self.name,
+            Item=typed_item(item),
+            ConditionExpression="attribute_not_exists(#path)",
+            ExpressionAttributeNames={"#path": KEY},
+        )
+
+    def set_attributes(self, path: str, values: Mapping[str, Any], remove: Sequence[str] = ()) -> None:
+        """Set and remove attributes for a person, without a lease; UsageError if the table has no item."""
+        if (values or remove) and not self._update(Write(path).require_item().set(values).remove(remove)):
+            raise UsageError(f"no table {path} is in the state table {self.name}", "unknown-table", "`dmslake tables` lists them")
+
+    def take_lease(self, path: str, seen: Mapping[str, Any], owner: str, fence: int, seconds: float) -> bool:
+        """Take the lease if fence, owner and beat are as `seen`, the item as read. owner: random for each process."""
+        write = Write(path).require_item()
+        write.require("nobody took a lease since we looked", "Fence", seen.get("Fence"))
+        write.require("the lease is free, or still that of the owner we saw", "LeaseOwner", seen.get("LeaseOwner"))
+        write.require("that owner gave no sign of life since", "LeaseBeat", seen.get("LeaseBeat"))
+        lease = {"Fence": fence, "LeaseOwner": owner, "LeaseSeconds": seconds, "LeaseBeat": 1}
+        return self._update(write.set(lease)) or self._has(path, lease)
+
+    def renew(self, path: str, owner: str, fence: int, beat: int) -> bool:
+        """Show a sign of life: `beat`, another one each time."""
+        return self._update(_under_lease(path, owner, fence).set({"LeaseBeat": beat}))
+
+    def release(self, path: str, owner: str, fence: int) -> bool:
+        """Give the lease back; the fence stays."""
+        return self._update(_under_lease(path, owner, fence).remove(("LeaseOwner", "LeaseSeconds", "LeaseBeat")))
+
+    def move_fence(self, path: str, fence: int) -> bool:
+        """Raise the fence by one, after which nothing sent under the old one can land."""
+        return self._update(_under_fence(path, fence).set({"Fence": fence + 1}))
+
+    def commit(self, path: str, commit: Commit) -> bool:
+        """The commit point. False: refused, or landed before (see the class). Any error: it may have landed. Read back both."""
+        write = _under_fence(path, commit.fence)
+        write.require("the head is the change we built on", "Head", commit.parent or None)
+        write.require("no other change waits to be published", "Publishing", commit.publishing_expected or None)
+        for attribute, value in commit.unchanged.items():
+            write.require(f"{attribute} is what we planned with", attribute, value)
+        change = {"Head": commit.change, "Publishing": commit.change, "CatalogPending": commit.change}
+        return self._update(write.set({**commit.values, **change}).remove(commit.remove))
+
+    def clear_publishing(self, path: str, fence: int, change: str) -> bool:
+        """Say that `change` is published; True also if that was said before, under the same fence."""
+        return self._clear(path, fence, "Publishing", change)
+
+    def clear_catalog_pending(self, path: str, fence: int, change: str) -> bool:
+        """Say that the catalog knows `change`; True also if that was said before, under the same fence."""
+        return self._clear(path, fence, "CatalogPending", change)
+
+    def _clear(self, path: str, fence: int, attribute: str, change: str) -> bool:
+        write = _under_fence(path, fence).require(f"{attribute} is still of this change", attribute, change)
+        return self._update(write.remove((attribute,))) or self._has(path, {"Fence": fence, attribute: None})
+
+    def write_under_fence(self, path: str, fence: int, values: Mapping[str, Any], remove: Sequence[str] = ()) -> bool:
+        """Set and remove attributes (LastRun, Blocked …) while the lease with this fence is the last one taken."""
+        if not values and not remove:
+            return True
+        return self._update(_under_fence(path, fence).set(values).remove(remove))
+
+    @property
+    def _db(self) -> Any:
+        return self._clients.dynamodb
+
+    def _has(self, path: str, expected: Mapping[str, Any]) -> bool:
+        """Whether the item has these values (None: lacks the attribute): then a refused write had landed before."""
+        item = self.get(path)
+        return item is not None and all(item.get(name) == value for name, value in expected.items())
+
+    def _update(self, write: Write) -> bool:
+        return self._send(self._db.update_item, **write.request(self.name))
+
+    def _send(self, operation: Callable[..., Any], **request: Any) -> bool:
+        """Send a conditional write; False if its condition did not hold."""
+        try:
+            operation(**request)
+        except ClientError as error:
+            if error_code(error) != _REFUSED:
+                raise
+            return False
+        return True
+
+
+def _under_fence(path: str, fence: int) -> Write:
+    return Write(path).require(FENCE_IS_MINE, "Fence", fence)
+
+
+def _under_lease(path: str, owner: str, fence: int) -> Write:
+    return _under_fence(path, fence).require("the lease is still ours", "LeaseOwner", owner)

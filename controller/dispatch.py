@@ -1,0 +1,212 @@
+"""Start the planned runs, a few at a time, wait for them and collect what they did. IO; decides nothing but when to look again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from controller.host import Host
+from controller.plan import LOAD_INITIAL, PlannedRun, Problem, RunPlan, TablePlan, pack_runs
+from controller.problems import problem_of
+from controller.runners import BackPressure, Look, Runner
+from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.limits import Limits
+
+GIVE_UP_LOOKS = 360  # looks at a run in a state nobody knows, or at a Glue that starts nothing: an hour at the default pause
+FAILED_LOOKS = 12  # consecutive looks that fail
+NOT_STARTED = "NOT_STARTED"
+UNKNOWN = "UNKNOWN"
+LANDED = frozenset({"committed", "nothing"})
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How one run ended. state: Glue's word, NOT_STARTED, or UNKNOWN where we gave up looking.
+
+    results: path → the table's LastRun, where this run wrote it. held: paths without one whose lease another run holds.
+    """
+
+    run: PlannedRun
+    run_id: str
+    state: str
+    job_run: str = ""
+    message: str = ""
+    seconds: float = 0.0
+    exit_code: int | None = None
+    problem: Problem | None = None
+    results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    held: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Dispatched:
+    """All runs in the order in which they ended. replanned: path → its plan after its first run, where one was made."""
+
+    outcomes: tuple[RunOutcome, ...] = ()
+    replanned: Mapping[str, TablePlan] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass
+class _Going:
+    """A started run. strange, failed: consecutive looks that showed an unknown state, or failed."""
+
+    run: PlannedRun
+    run_id: str
+    job_run: str
+    since: datetime
+    state: str = ""
+    strange: int = 0
+    failed: int = 0
+
+
+class Dispatch:
+    """One controller run's job runs.
+
+    plan_again: the plan of some tables as they are now. read_items: the state items of some tables, by path.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        host: Host,
+        limits: Limits,
+        plan_again: Callable[[Sequence[str]], RunPlan],
+        read_items: Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]],
+    ) -> None:
+        self._runner = runner
+        self._host = host
+        self._limits = limits
+        self._plan_again = plan_again
+        self._read_items = read_items
+        self._queue: deque[PlannedRun] = deque()
+        self._going: list[_Going] = []
+        self._outcomes: list[RunOutcome] = []
+        self._actions: dict[str, str] = {}
+        self._started: set[tuple[str, str, str]] = set()
+        self._replanned: dict[str, TablePlan] = {}
+        self._warnings: list[str] = []
+        self._count = 0
+        self._refused = 0
+
+    def execute(self, plan: RunPlan, controller_run: str) -> Dispatched:
+        """Run it all to the end. Ends because each (table, job, action) starts once, and waiting without an answer is bounded."""
+        self._enqueue(plan.runs, plan.tables)
+        try:
+            while self._queue or self._going:
+                self._start_some(controller_run)
+                if self._queue or self._going:
+                    self._host.wait(self._runner.pause_seconds)
+                for going in list(self._going):
+                    self._look(going)
+        finally:
+            self._runner.close()
+        return Dispatched(tuple(self._outcomes), dict(self._replanned), tuple(self._warnings))
+
+    def _enqueue(self, runs: Iterable[PlannedRun], tables: Iterable[TablePlan]) -> None:
+        self._queue.extend(runs)
+        for table in tables:
+            self._actions[table.path] = table.action
+            if table.job:
+                self._started.add((table.path, table.job, table.action))
+
+    def _start_some(self, controller_run: str) -> None:
+        while self._queue and len(self._going) < self._runner.most_runs:
+            run, run_id = self._queue[0], f"{controller_run}-{self._count + 1}"
+            try:
+                job_run = self._runner.start(run, run_id)
+            except BackPressure as error:
+                self._refused += 1
+                self._log("back-pressure", run, run_id, message=error.message)
+                if self._refused >= GIVE_UP_LOOKS and not self._going:
+                    self._give_up(error)
+                return
+            except Exception as error:  # noqa: BLE001 - a run that can't be started is its tables' failure, the other runs go on
+                self._queue.popleft()
+                self._end(RunOutcome(run, run_id, NOT_STARTED, problem=problem_of(error)))
+                continue
+            self._queue.popleft()
+            self._count, self._refused = self._count + 1, 0
+            self._going.append(_Going(run, run_id, job_run, self._host.now()))
+            self._log("run-started", run, run_id, job_run=job_run)
+
+    def _give_up(self, error: BackPressure) -> None:
+        """Nothing of ours runs and yet nothing could be started for long: leave the rest to the next controller run."""
+        message = f"gave up after {GIVE_UP_LOOKS} tries: {error.message}"
+        problem = Problem("not-started", message, "nothing: the next controller run tries again")
+        while self._queue:
+            self._end(RunOutcome(self._queue.popleft(), "", NOT_STARTED, problem=problem))
+
+    def _look(self, going: _Going) -> None:
+        try:
+            look = self._runner.look(going.run, going.job_run)
+        except (ClientError, BotoCoreError, DmslakeError) as error:
+            going.failed += 1
+            self._log("look-failed", going.run, going.run_id, message=str(error))
+            if going.failed >= FAILED_LOOKS:
+                self._ended(going, Look(UNKNOWN, f"its state can't be read: {error}"))
+            return
+        going.failed = 0
+        going.strange = 0 if look.is_known else going.strange + 1
+        if look.state != going.state:
+            self._log("run-state", going.run, going.run_id, state=look.state, known=look.is_known)
+            going.state = look.state
+        if look.has_ended:
+            self._ended(going, look)
+        elif going.strange >= GIVE_UP_LOOKS:
+            self._ended(going, Look(UNKNOWN, f"it stays in the unknown state {look.state!r}"))
+
+    def _ended(self, going: _Going, look: Look) -> None:
+        self._going.remove(going)
+        seconds = (self._host.now() - going.since).total_seconds()
+        outcome = RunOutcome(going.run, going.run_id, look.state, going.job_run, look.message, seconds, look.exit_code)
+        try:
+            outcome = _with_results(outcome, self._read_items(going.run.paths))
+        except (ClientError, BotoCoreError, DmslakeError) as error:
+            outcome = replace(outcome, problem=problem_of(error))
+        self._end(outcome)
+        self._follow(outcome)
+
+    def _end(self, outcome: RunOutcome) -> None:
+        self._outcomes.append(outcome)
+        message = outcome.problem.message if outcome.problem else outcome.message
+        self._log("run-ended", outcome.run, outcome.run_id, state=outcome.state, seconds=round(outcome.seconds, 3), message=message)
+
+    def _follow(self, outcome: RunOutcome) -> None:
+        """Plan again the tables that landed and may have work for the other job: after a load, and after an unfinished step."""
+        run = outcome.run
+        landed = [path for path in run.paths if outcome.results.get(path, {}).get("outcome") in LANDED]
+        paths = [path for path in landed if run.job == LOAD_INITIAL or self._actions.get(path) == "finish"]
+        if not paths:
+            return
+        try:
+            plan = self._plan_again(paths)
+        except (ClientError, BotoCoreError, DmslakeError) as error:
+            self._warnings.append(f"{', '.join(paths)} could not be planned again, the next run goes on: {problem_of(error).message}")
+            return
+        self._replanned.update({table.path: table for table in plan.tables})
+        fresh = [table for table in plan.tables if self._is_follow_up(table, run.job)]
+        self._enqueue(pack_runs(fresh, self._limits), fresh)
+
+    def _is_follow_up(self, table: TablePlan, job: str) -> bool:
+        return table.job not in ("", job) and (table.path, table.job, table.action) not in self._started
+
+    def _log(self, event: str, run: PlannedRun, run_id: str, **details: Any) -> None:
+        self._host.log(event, {"job": run.job, "run": run_id, "tables": list(run.paths), **details})
+
+
+def _with_results(outcome: RunOutcome, items: Mapping[str, Mapping[str, Any]]) -> RunOutcome:
+    """The outcome with what its tables' items say. An item written by another run says nothing about this one."""
+    results = {path: item["LastRun"] for path, item in items.items() if _run_id(item) == outcome.run_id}
+    held = frozenset(path for path, item in items.items() if path not in results and item.get("LeaseOwner"))
+    return replace(outcome, results=results, held=held)
+
+
+def _run_id(item: Mapping[str, Any]) -> str:
+    last = item.get("LastRun")
+    return str(last.get("run_id", "")) if isinstance(last, Mapping) else ""

@@ -1,0 +1,163 @@
+"""A person's edits of a table's item, as commands make them: which attributes to set and to remove, and what happens next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from glue_jobs.core.errors import DmslakeError, UsageError
+from glue_jobs.core.partitioning import parse_partition_key
+from glue_jobs.core.paths import lake_folder
+from glue_jobs.core.state import TableState
+
+RUN_NEXT = "it is done by the next run; now: dmslake run {path}"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Attributes to set and to remove, and lines that say what was done and what happens next."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    remove: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+def column_list(text: str, option: str) -> tuple[str, ...]:
+    """The names in `a,b`; UsageError for an empty or repeated one."""
+    names = tuple(part.strip() for part in text.split(","))
+    if not all(names) or len(set(names)) != len(names):
+        raise UsageError(f"{option} is {text!r}", "bad-columns", "give column names, each once, separated by commas")
+    return names
+
+
+def activate(state: TableState, primary_key: str | None, partition_key: str | None, lake: str) -> Edit:
+    """Have the controller keep the table up. A key that isn't given stays as it is; 'null' takes it away. Lifts a pause too."""
+    values: dict[str, Any] = {"ActiveFlag": "true"}
+    if primary_key is not None:
+        values["PrimaryKey"] = _key_text(primary_key, "--primary-key")
+    if partition_key is not None:
+        values["PartitionKey"] = _partition_text(state, partition_key)
+    if not state.out_path:
+        if not lake:
+            raise UsageError(f"the item of {state.path} has no out_path", "no-out-path", "give --lake s3://bucket/prefix/")
+        values["out_path"] = str(lake_folder(lake, state.path))
+    key = values.get("PrimaryKey", ",".join(state.primary_key) or "null")
+    lines = [f"{state.path} is active: primary key {key}, partition key {values.get('PartitionKey', _item_text(state, 'PartitionKey'))}"]
+    if key == "null":
+        lines.append("without a primary key inserts are appended, updates and deletes are only counted")
+    if state.head and "PrimaryKey" in values and _names(key) != state.primary_key:
+        lines.append("the primary key of a loaded table changes: the next run checks that it is unique and rewrites the table")
+    if state.paused:
+        lines.append(f"the pause is lifted ({state.paused})")
+    lines.append(RUN_NEXT.format(path=state.path))
+    return Edit(values, ("Paused",) if state.paused else (), tuple(lines))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return () if text == "null" else tuple(text.split(","))
+
+
+def _key_text(text: str, option: str) -> str:
+    return "null" if text.strip().lower() in ("", "null") else ",".join(column_list(text, option))
+
+
+def _partition_text(state: TableState, text: str) -> str:
+    wanted = _checked_partition_text(text)
+    fields = parse_partition_key(wanted) if wanted != "null" else ()
+    if state.head and fields != state.partitioning:
+        raise UsageError(
+            f"{state.path} is loaded; its layout can't change by activate",
+            "partition-key-changed",
+            f"dmslake repartition {state.path} --partition-key {wanted!r}",
+        )
+    return wanted
+
+
+def _checked_partition_text(text: str) -> str:
+    if text.strip().lower() in ("", "null"):
+        return "null"
+    try:
+        parse_partition_key(text)
+    except DmslakeError as error:
+        raise UsageError(error.message, error.code, "give columns or year(c), month(c), day(c), separated by commas") from error
+    return text.strip()
+
+
+def _item_text(state: TableState, name: str) -> str:
+    return str(state.item.get(name) or "null")
+
+
+def deactivate(state: TableState) -> Edit:
+    """Leave the table as it is from now on."""
+    lines = [f"{state.path} is inactive: the lake table stays as it is; dmslake activate {state.path} goes on from there"]
+    return Edit({"ActiveFlag": "false"}, (), tuple(lines))
+
+
+def request(state: TableState, text: str, what: str) -> Edit:
+    """Ask the jobs for something that they do as one change of their own."""
+    lines = [f"{state.path}: {what}"]
+    if state.request:
+        lines.append(f"this replaces the earlier request {state.request!r}")
+    if not state.active:
+        lines.append(f"the table is inactive, nothing happens until: dmslake activate {state.path}")
+    elif state.paused:
+        lines.append(f"the table is paused ({state.paused}), nothing happens until: dmslake activate {state.path}")
+    else:
+        lines.append(RUN_NEXT.format(path=state.path))
+    return Edit({"Request": text}, (), tuple(lines))
+
+
+def reload(state: TableState) -> Edit:
+    return request(state, "reload", "it will be loaded again from its load files, as one change that replaces the table")
+
+
+def widen(state: TableState) -> Edit:
+    return _loaded(state, request(state, "widen", "its data files will be rewritten in the wider types that its raw files need"))
+
+
+def accept_schema(state: TableState) -> Edit:
+    what = "a column that vanished and one that appeared will be taken as a dropped and an added column"
+    return _loaded(state, request(state, "schema-accept", what))
+
+
+def rename_column(state: TableState, text: str, columns: Sequence[str]) -> Edit:
+    """`old=new`; old must be a column of the lake table, new must not."""
+    old, equals, new = (part.strip() for part in text.partition("="))
+    if not (old and equals and new) or old == new:
+        raise UsageError(f"--rename is {text!r}", "bad-rename", "write it as old=new")
+    if columns and old not in columns:
+        raise UsageError(f"{state.path} has no column {old!r}; it has {', '.join(columns)}", "no-column", "correct --rename")
+    if new in columns:
+        raise UsageError(f"{state.path} already has a column {new!r}", "column-taken", "correct --rename")
+    return _loaded(state, request(state, f"schema-rename:{old}={new}", f"the column {old} will be named {new}"))
+
+
+def repartition(state: TableState, partition_key: str | None) -> Edit:
+    """Rewrite the table in the layout of PartitionKey, which is set first if it is given."""
+    edit = _loaded(state, request(state, "repartition", "its data files will be rewritten in the layout of PartitionKey"))
+    if partition_key is None:
+        return edit
+    return Edit({**edit.values, "PartitionKey": _checked_partition_text(partition_key)}, edit.remove, edit.lines)
+
+
+def _loaded(state: TableState, edit: Edit) -> Edit:
+    """The edit, refused for a table without a head."""
+    if not state.head:
+        raise UsageError(f"{state.path} was never loaded", "not-loaded", f"dmslake run {state.path} loads it, once it is active")
+    return edit
+
+
+def unblock(state: TableState, skip_files: Sequence[str]) -> Edit:
+    """Try again, the given raw files left out for good."""
+    for name in skip_files:
+        if "," in name or not name.strip():
+            raise UsageError(f"--skip-file is {name!r}", "bad-file-name", "name one raw file; give the option several times for more")
+    values: dict[str, Any] = {}
+    lines = [f"{state.path}: was blocked: {state.blocked.message}" if state.blocked else f"{state.path}: its item holds no block"]
+    fresh = [name for name in dict.fromkeys(skip_files) if name not in state.skip_files]
+    if fresh:
+        values["SkipFiles"] = ",".join((*state.skip_files, *fresh))
+        lines.append(f"left out for good: {', '.join(fresh)}")
+    lines.append(f"the next run looks at it anew, and blocks it again if the cause still stands; now: dmslake run {state.path}")
+    return Edit(values, ("Blocked",) if "Blocked" in state.item else (), tuple(lines))

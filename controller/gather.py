@@ -1,0 +1,236 @@
+"""Everything a plan is made from, read once: the tables below `--raw`, their items, snapshots and raw files. IO, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from botocore.exceptions import ClientError
+
+from controller.raw_scope import RawScope, is_control_table, is_table_name
+from glue_jobs.aws.clients import Clients
+from glue_jobs.aws.objects import list_folders
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.aws.translate import aws_error, error_code
+from glue_jobs.core.errors import DmslakeError, UsageError
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.paths import TablePath, find_path, lake_folder
+from glue_jobs.core.raw_names import RawListing
+from glue_jobs.core.settings import Settings
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState, default_item, read_state
+from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.protocol.raw import list_raw
+
+THREADS = 16
+CHANGES_FOLDER = "_changes"  # where raw and lake share a folder, the change records stand beside the schemas
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of one table. path: the item's key. problem: why the rest could not be read; state is None if not even the item.
+
+    is_new: it has no item yet, or its item was created just now.
+    """
+
+    path: str
+    state: TableState | None = None
+    snapshot: Snapshot = Snapshot()
+    listing: RawListing = RawListing()
+    problem: DmslakeError | None = None
+    is_new: bool = False
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """All of a plan's input. now: when it was read. refused: raw folders whose name can't be a table's."""
+
+    tables: tuple[Facts, ...]
+    now: datetime
+    limits: Limits
+    scope: RawScope | None = None
+    refused: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know although nothing failed."""
+        texts = [
+            f"the folder s3://{name} is left out: a table's name can't hold control characters, backslash or comma, nor begin with . or _"
+            for name in self.refused
+        ]
+        if self.scope is not None and not self.tables:
+            texts.append(no_tables(self.scope))
+        return tuple(texts)
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """The tables below the scope, and the folders whose name can't be a table's (`bucket/prefix/name`)."""
+
+    paths: tuple[TablePath, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to gather. paths: as a person wrote them, empty for all in scope. create: the table and items that are missing.
+
+    wants: the tables whose snapshot and raw files are read.
+    """
+
+    settings: Settings
+    paths: tuple[str, ...] = ()
+    create: bool = False
+    discover: bool = True
+    everything: bool = False  # items outside of the scope too
+    wants: Callable[[TableState], bool] = field(default=lambda state: is_due(state))
+
+
+def no_tables(scope: RawScope) -> str:
+    """The warning for a scope without any table."""
+    return (
+        f"no table in bucket {scope.bucket} below prefix '{scope.prefix}' (schemas: {scope.schemas}). Check in DMS: the task runs and has "
+        f"loaded rows (a folder appears with a table's first row); the S3 target endpoint's BucketName is {scope.bucket} and its "
+        f"BucketFolder is '{scope.prefix.rstrip('/')}'; DMS writes <BucketFolder>/<schema>/<table>/"
+    )
+
+
+def is_due(state: TableState) -> bool:
+    """Whether a run may have something to do for the table, so that its files must be looked at."""
+    return bool(state.publishing or state.catalog_pending or (state.active and not state.paused))
+
+
+def gather(clients: Clients, table: StateTable, question: Question, now: datetime) -> Gathered:
+    """Read everything. One table's failure is that table's `problem`; a missing raw bucket or state table access fails the whole call."""
+    settings = question.settings
+    scope = RawScope.parse(settings.raw) if settings.raw else None
+    s3 = clients.s3  # made before the threads start: making a client is not thread-safe
+    if question.create:
+        table.ensure()
+    found = discover(s3, scope) if scope is not None and question.discover and not question.paths else Discovered()
+    items = {str(item["path"]): item for item in read_items(table, question)}
+    new = _register(table, found.paths, items, question)
+    facts = [_read_item(item, path in new) for path, item in sorted(items.items())]
+    chosen = _choose(facts, question.paths) if question.paths else [fact for fact in facts if question.everything or _in_scope(fact, scope)]
+
+    def read(fact: Facts) -> Facts:
+        return _read_files(s3, fact, settings.limits, question.wants)
+
+    return Gathered(tuple(in_threads(read, chosen)), now, settings.limits, scope, found.refused)
+
+
+def read_items(table: StateTable, question: Question) -> list[dict[str, Any]]:
+    """The items asked for: those of full paths by key, all others by a scan. A missing state table holds none."""
+    keys = [str(TablePath.parse(path)) for path in question.paths if "/" in path]
+    try:
+        if question.paths and len(keys) == len(question.paths):
+            return list(table.batch_get(keys).values())
+        return list(table.scan())
+    except ClientError as error:
+        if error_code(error) == "ResourceNotFoundException":
+            return []
+        raise
+
+
+def discover(s3: Any, scope: RawScope) -> Discovered:
+    """The folders `<prefix>/<schema>/<table>/`, control tables left out."""
+    schemas = [name.rstrip("/") for name in list_folders(s3, scope.bucket, scope.prefix)]
+    schemas = [name for name in schemas if name != CHANGES_FOLDER and scope.has_schema(name)]
+    refused = [f"{scope.bucket}/{scope.prefix}{name}/" for name in schemas if not is_table_name(name)]
+    safe = [name for name in schemas if is_table_name(name)]
+    listed = in_threads(lambda schema: [name.rstrip("/") for name in list_folders(s3, scope.bucket, f"{scope.prefix}{schema}/")], safe)
+    paths: list[TablePath] = []
+    for schema, names in zip(safe, listed):
+        for name in names:
+            path = scope.table(schema, name)
+            if is_control_table(name):
+                continue
+            if is_table_name(name):
+                paths.append(path)
+            else:
+                refused.append(str(path))
+    return Discovered(tuple(paths), tuple(refused))
+
+
+def _register(table: StateTable, found: Iterable[TablePath], items: dict[str, dict[str, Any]], question: Question) -> set[str]:
+    """Add an inactive item for each table found without one, and what a person's short item lacks. The keys that are new.
+
+    Written only where the question says create and `--lake` is known: an item's out_path is written once.
+    """
+    new = set()
+    lake = question.settings.lake
+    for path in found:
+        key, write = str(path), question.create and bool(lake)
+        default = default_item(path, str(lake_folder(lake, path)) if lake else "")
+        if key not in items:
+            if write and not table.create(default):
+                items[key] = table.get(key) or default  # somebody else was faster
+                continue
+            items[key] = default
+            new.add(key)
+        lacking = {name: value for name, value in default.items() if items[key].get(name) in (None, "")}
+        if lacking and not items[key].get("Head"):  # a loaded table without out_path must not be sent to another folder
+            if write:
+                table.set_attributes(key, lacking)
+            items[key] = {**items[key], **lacking}
+    return new
+
+
+def _read_item(item: dict[str, Any], is_new: bool) -> Facts:
+    key = str(item["path"])
+    try:
+        return Facts(key, read_state(item), is_new=is_new)
+    except DmslakeError as error:
+        return Facts(key, problem=error)
+
+
+def _choose(facts: Sequence[Facts], wanted: Sequence[str]) -> list[Facts]:
+    """The tables that a person named, in the order of their paths; an unknown one is a UsageError."""
+    by_path = {fact.path: fact for fact in facts}
+    known = [fact.state.path for fact in facts if fact.state]
+    chosen = []
+    for text in wanted:
+        key = str(find_path(text, known))
+        if key not in by_path:
+            raise UsageError(
+                f"no table {key} is known: the state table has no such item",
+                "unknown-table",
+                "`dmslake tables` lists the tables and creates the items of new ones",
+            )
+        chosen.append(by_path[key])
+    return sorted(set_of(chosen), key=lambda fact: fact.path)
+
+
+def set_of(facts: Iterable[Facts]) -> list[Facts]:
+    """Each table once."""
+    return list({fact.path: fact for fact in facts}.values())
+
+
+def _in_scope(fact: Facts, scope: RawScope | None) -> bool:
+    """Tables of the scope; of others only those with an unfinished step, which any run may finish."""
+    if fact.state is None or scope is None:
+        return True
+    return scope.has(fact.state.path) or bool(fact.state.publishing or fact.state.catalog_pending)
+
+
+def _read_files(s3: Any, fact: Facts, limits: Limits, wants: Callable[[TableState], bool]) -> Facts:
+    """The table's snapshot and raw listing added."""
+    state = fact.state
+    if state is None or not wants(state):
+        return fact
+    try:
+        snapshot = read_snapshot(s3, state.lake, state.head) if state.head else Snapshot()
+        return Facts(fact.path, state, snapshot, list_raw(s3, state, snapshot, limits), is_new=fact.is_new)
+    except Exception as error:  # noqa: BLE001 - one table's failure becomes its own report, the others go on
+        return Facts(fact.path, state, problem=aws_error(error), is_new=fact.is_new)
+
+
+def in_threads(work: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+    """`work` on every item, at most THREADS at a time, results in order."""
+    with ThreadPoolExecutor(max(1, min(THREADS, len(items)))) as pool:
+        return list(pool.map(work, items))

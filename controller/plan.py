@@ -1,0 +1,223 @@
+"""From gathered facts to a plan: one action per table, packed into job runs. Pure; `--dry-run` prints the very plan that `run` executes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from controller.gather import Facts, Gathered
+from glue_jobs.core.bins import groups
+from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, plan_table
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.paths import catalog_name
+
+LOAD_INITIAL = "LoadInitial"
+LOAD_INCREMENTAL = "LoadIncremental"
+JOBS = (LOAD_INITIAL, LOAD_INCREMENTAL)  # in this order a plan starts them
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a table can't go on, and what a person can do. exit_code: of a command that ends with it."""
+
+    code: str
+    message: str
+    todo: str = ""
+    exit_code: int = 1
+
+    @classmethod
+    def of(cls, error: DmslakeError) -> Problem:
+        return cls(error.code, error.message, error.todo, error.exit_code)
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What is decided for one table. action: a word for it; job: '' where no run is started.
+
+    files, bytes: of the next action; pending_bytes: of all that waits, as far as it is known; table_bytes: of the head's snapshot.
+    """
+
+    path: str
+    action: str
+    reason: str = ""
+    job: str = ""
+    files: int = 0
+    bytes: int = 0
+    pending_bytes: int = 0
+    table_bytes: int = 0
+    problem: Problem | None = None
+    is_new: bool = False
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One job run to start: its job, its tables and the bytes they wait for."""
+
+    job: str
+    paths: tuple[str, ...]
+    pending_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """The whole decision: every table's, and the runs in the order in which they start."""
+
+    tables: tuple[TablePlan, ...] = ()
+    runs: tuple[PlannedRun, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def run_of(self, path: str) -> int | None:
+        """The place of the run that a table is in, counted from 1."""
+        return next((place for place, run in enumerate(self.runs, 1) if path in run.paths), None)
+
+
+def plan_run(gathered: Gathered) -> RunPlan:
+    """The plan for all gathered tables. Two tables that would write to the same place are both refused."""
+    clashes = find_clashes(gathered.tables)
+    tables = tuple(
+        replace(_plan_one(fact, gathered), action="blocked", job="", problem=clashes[fact.path])
+        if fact.path in clashes
+        else _plan_one(fact, gathered)
+        for fact in gathered.tables
+    )
+    return RunPlan(tables, pack_runs(tables, gathered.limits), gathered.warnings)
+
+
+def _plan_one(fact: Facts, gathered: Gathered) -> TablePlan:
+    base = TablePlan(fact.path, "error", table_bytes=fact.snapshot.size_bytes, is_new=fact.is_new)
+    if fact.problem is not None or fact.state is None:
+        problem = Problem.of(fact.problem or DmslakeError("the item could not be read"))
+        return replace(base, reason=problem.message, problem=problem)
+    action = plan_table(fact.state, fact.snapshot, fact.listing, gathered.now, gathered.limits)
+    return replace(
+        base,
+        **_in_words(action),
+        job=job_of(action),
+        pending_bytes=pending_bytes(fact, gathered),
+        problem=Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None,
+    )
+
+
+def job_of(action: Action) -> str:
+    """The job that does an action; '' for none."""
+    if isinstance(action, TakeLoad):
+        return LOAD_INITIAL
+    return LOAD_INCREMENTAL if isinstance(action, (TakeBatch, Finish, Rewrite)) else ""
+
+
+def _in_words(action: Action) -> dict[str, Any]:
+    """action, reason, files and bytes of a TablePlan."""
+    if isinstance(action, Rest):
+        return {"action": action.code, "reason": action.reason}
+    if isinstance(action, Stopped):
+        return {"action": "blocked", "reason": action.by.message}
+    if isinstance(action, Finish):
+        return {"action": "finish", "reason": action.reason}
+    if isinstance(action, Rewrite):
+        return {"action": action.kind, "reason": action.reason}
+    size = sum(file.size for file in action.files)
+    if isinstance(action, TakeLoad):
+        return {"action": "reload" if action.reload else "load", "reason": action.reason, "files": len(action.files), "bytes": size}
+    return {"action": "apply-late" if action.late else "apply", "reason": _batch_reason(action), "files": len(action.files), "bytes": size}
+
+
+def _batch_reason(action: TakeBatch) -> str:
+    if action.late:
+        return f"{len(action.files)} CDC file(s) came late, ranked again with {len(action.context)} applied before"
+    more = f", {action.remaining} more after this batch" if action.remaining else ""
+    skipped = f", {len(action.skipped)} skipped" if action.skipped else ""
+    return f"{len(action.files)} CDC file(s) pending{more}{skipped}"
+
+
+def unhindered(fact: Facts, gathered: Gathered) -> Action | None:
+    """What would be done for the table if no unfinished step, pause or known block stood before it; None if that isn't known."""
+    if fact.state is None or fact.problem is not None:
+        return None
+    state = replace(fact.state, publishing="", catalog_pending="", paused="", blocked=None)
+    return plan_table(state, fact.snapshot, fact.listing, gathered.now, gathered.limits)
+
+
+def pending_bytes(fact: Facts, gathered: Gathered) -> int:
+    """All bytes that wait for the table; a rewrite's are those of the table itself."""
+    action = unhindered(fact, gathered)
+    if isinstance(action, TakeLoad):
+        return sum(file.size for file in action.files)
+    if isinstance(action, TakeBatch):
+        return action.size_bytes + action.remaining_bytes
+    return fact.snapshot.size_bytes if isinstance(action, Rewrite) else 0
+
+
+def pack_runs(tables: Iterable[TablePlan], limits: Limits) -> tuple[PlannedRun, ...]:
+    """The runs for the tables that have a job.
+
+    The rule: a table smaller than `small_table_bytes` with at most `packed_pending_bytes` waiting shares a run with others of the same
+    job, until the run has `packed_run_bytes` waiting or `packed_run_tables` tables. Any other table has a run of its own.
+    First LoadInitial, then LoadIncremental; of a job, runs with the most bytes first, because they end last.
+    """
+    runs: list[PlannedRun] = []
+    for job in JOBS:
+        chosen = sorted((table for table in tables if table.job == job), key=lambda table: table.path)
+        small = [table for table in chosen if is_small(table, limits)]
+        lists = [[table] for table in chosen if not is_small(table, limits)]
+        lists += groups(small, lambda table: table.pending_bytes, limits.packed_run_bytes, max(1, int(limits.packed_run_tables)))
+        of_job = [PlannedRun(job, tuple(table.path for table in some), sum(table.pending_bytes for table in some)) for some in lists]
+        runs += sorted(of_job, key=lambda run: -run.pending_bytes)
+    return tuple(runs)
+
+
+def is_small(table: TablePlan, limits: Limits) -> bool:
+    """Whether a table may share a run."""
+    return table.table_bytes < limits.small_table_bytes and table.pending_bytes <= limits.packed_pending_bytes
+
+
+def find_clashes(facts: Sequence[Facts]) -> dict[str, Problem]:
+    """The active tables that would write where another one writes: the same catalog name or lake folder, or a folder inside the other's.
+
+    Of two with the same catalog name, one that was never loaded gives way to one that was; otherwise both are refused.
+    """
+    out: dict[str, Problem] = {}
+    active = [fact for fact in facts if fact.state is not None and fact.state.active]
+    by_name: dict[str, list[Facts]] = defaultdict(list)
+    for fact in active:
+        by_name[_catalog_name(fact)].append(fact)
+    for name, group in by_name.items():
+        loaded = [fact for fact in group if fact.state and fact.state.head]
+        for fact in group if len(group) > 1 else ():
+            if len(loaded) != 1 or fact not in loaded:
+                others = [other.path for other in group if other is not fact]
+                out[fact.path] = _clash("catalog-name-taken", f"the catalog table {name}", fact.path, others)
+    for fact, others in _same_folders(active):
+        out[fact.path] = _clash("lake-folder-taken", f"the lake folder {fact.state.out_path if fact.state else ''}", fact.path, others)
+    return out
+
+
+def _catalog_name(fact: Facts) -> str:
+    assert fact.state is not None
+    return fact.state.catalog_table or catalog_name(fact.state.path)
+
+
+def _same_folders(facts: Sequence[Facts]) -> list[tuple[Facts, list[str]]]:
+    """Tables whose lake folder is, or is inside, or holds another one's, each with those others."""
+    known = sorted((fact.state.out_path, fact.path, fact) for fact in facts if fact.state is not None and fact.state.out_path)
+    out: dict[str, tuple[Facts, list[str]]] = {}
+    open_folders: list[tuple[str, Facts]] = []
+    for folder, _, fact in known:
+        while open_folders and not folder.startswith(open_folders[-1][0]):
+            open_folders.pop()
+        for _, other in open_folders:
+            out.setdefault(fact.path, (fact, []))[1].append(other.path)
+            out.setdefault(other.path, (other, []))[1].append(fact.path)
+        open_folders.append((folder, fact))
+    return list(out.values())
+
+
+def _clash(code: str, what: str, path: str, others: Sequence[str]) -> Problem:
+    return Problem(
+        code,
+        f"{what} would be written by {path} and by {', '.join(others)}",
+        f"`dmslake deactivate` one of them; or set {'CatalogTable' if code.startswith('catalog') else 'out_path'} of one, before its first "
+        "load, to a name of its own",
+    )

@@ -1,0 +1,11 @@
+"""Any exception as a problem that a report can show."""
+
+from __future__ import annotations
+
+from controller.plan import Problem
+from glue_jobs.aws.translate import aws_error
+
+
+def problem_of(error: Exception) -> Problem:
+    """AWS's errors in our words, anything unforeseen named as a defect."""
+    return Problem.of(aws_error(error))

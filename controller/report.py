@@ -1,0 +1,184 @@
+"""What a controller run did, per table: a versioned value for programs, and what its exit code is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from controller.dispatch import NOT_STARTED, Dispatched, RunOutcome
+from controller.plan import Problem, RunPlan, TablePlan
+
+REPORT = 1
+LEASE_HELD_EXIT = 4
+LEASE_HELD = Problem("lease-held", "another run holds the table's lease", "nothing: run again later")
+# Worst first: of several runs of one table the report shows the first of these that occurred.
+SEVERITY = ("failed", "blocked", "not-started", "lease-held", "committed", "waiting", "nothing")
+BAD = frozenset({"failed", "blocked", "not-started"})
+# What a plan's action without a job means as an outcome.
+RESTS = {"up-to-date": "nothing", "no-files": "nothing", "reload-waits": "waiting", "inactive": "inactive", "paused": "paused"}
+SUMMED = ("inserted", "updated", "deleted", "ignored", "input_rows", "files_added", "files_superseded", "bytes_added")
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """One table's part. outcome: of SEVERITY, or inactive, paused. Counts are sums over its runs; table_rows is after the last."""
+
+    path: str
+    action: str
+    outcome: str
+    reason: str = ""
+    runs: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    ignored: int = 0
+    input_rows: int = 0
+    table_rows: int = 0
+    files_added: int = 0
+    files_superseded: int = 0
+    bytes_added: int = 0
+    seconds: float = 0.0
+    is_new: bool = False
+    warnings: tuple[str, ...] = ()
+    error: Problem | None = None
+
+    @property
+    def exit_code(self) -> int:
+        if self.outcome == "lease-held":
+            return LEASE_HELD_EXIT
+        if self.outcome in BAD:
+            return self.error.exit_code if self.error else 1
+        return 0
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """The report of a whole controller run."""
+
+    run_id: str
+    started: str
+    seconds: float
+    tables: tuple[TableReport, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Tables by outcome, and the sums of their counts."""
+        sums = {name: sum(int(getattr(table, name)) for table in self.tables) for name in SUMMED}
+        outcomes: dict[str, int] = {}
+        for table in self.tables:
+            outcomes[table.outcome] = outcomes.get(table.outcome, 0) + 1
+        return {"tables": len(self.tables), **outcomes, **sums}
+
+    @property
+    def exit_code(self) -> int:
+        """3: settings, credentials or jobs are wrong; 1: a table failed or is blocked; 4: only leases were held; 0: all else."""
+        codes = {table.exit_code for table in self.tables} - {0}
+        return next((code for code in (3, 1, LEASE_HELD_EXIT) if code in codes), 1 if codes else 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, `report` first; counts of 0 and empty fields of tables are left out."""
+        return {**self.head(), "tables": [table_dict(table) for table in self.tables]}
+
+    def head(self) -> dict[str, Any]:
+        """All but the tables."""
+        return {
+            "report": REPORT, "run_id": self.run_id, "started": self.started, "seconds": self.seconds, "exit_code": self.exit_code,
+            "totals": self.totals, "warnings": list(self.warnings),
+        }  # fmt: skip
+
+
+def table_dict(table: TableReport) -> dict[str, Any]:
+    """One table for JSON."""
+    data = asdict(table)
+    if table.error is not None:
+        data["error"] = {"code": table.error.code, "message": table.error.message, "todo": table.error.todo}
+    return {name: value for name, value in data.items() if value not in (0, "", (), None, False) or name in ("path", "outcome")}
+
+
+def build_report(plan: RunPlan, done: Dispatched, run_id: str, started: datetime, ended: datetime) -> RunReport:
+    """The report of a plan and of what became of it."""
+    by_path: dict[str, list[RunOutcome]] = {}
+    for outcome in done.outcomes:
+        for path in outcome.run.paths:
+            by_path.setdefault(path, []).append(outcome)
+    tables = tuple(_table(table, by_path.get(table.path, []), done.replanned.get(table.path)) for table in plan.tables)
+    seconds = round((ended - started).total_seconds(), 3)
+    return RunReport(run_id, started.isoformat(timespec="seconds"), seconds, tables, (*plan.warnings, *done.warnings))
+
+
+def _table(plan: TablePlan, outcomes: Iterable[RunOutcome], again: TablePlan | None) -> TableReport:
+    parts = [_part(plan, outcome) for outcome in outcomes]
+    if not parts:
+        return _unstarted(plan)
+    if again is not None and again.problem is not None:
+        parts.append(_unstarted(again))
+    return replace(_merged(parts), is_new=plan.is_new)
+
+
+def _unstarted(plan: TablePlan) -> TableReport:
+    """A table for which no run was started."""
+    if plan.problem is not None:
+        outcome = "failed" if plan.action == "error" else "blocked"
+        return TableReport(plan.path, plan.action, outcome, error=plan.problem, is_new=plan.is_new)
+    return TableReport(plan.path, plan.action, RESTS.get(plan.action, "nothing"), plan.reason, is_new=plan.is_new)
+
+
+def _part(plan: TablePlan, outcome: RunOutcome) -> TableReport:
+    """What one run did to the table: its LastRun if the run wrote it, otherwise what the run's end tells."""
+    base = TableReport(plan.path, plan.action, "failed", plan.reason, (outcome.run_id,) if outcome.run_id else (), is_new=plan.is_new)
+    last = outcome.results.get(plan.path)
+    if last is not None:
+        return _from_last_run(base, last)
+    if outcome.problem is not None:
+        return replace(base, outcome="not-started" if outcome.state == NOT_STARTED else "failed", error=outcome.problem)
+    if outcome.exit_code == LEASE_HELD_EXIT or (plan.path in outcome.held and outcome.state == "SUCCEEDED"):
+        return replace(base, outcome="lease-held", error=LEASE_HELD)
+    return replace(base, error=_no_result(plan, outcome))
+
+
+def _from_last_run(base: TableReport, last: Mapping[str, Any]) -> TableReport:
+    error = last.get("error")
+    problem = None
+    if isinstance(error, Mapping):
+        problem = Problem(str(error.get("code", "")), str(error.get("message", "")), str(error.get("todo", "")))
+    counts: dict[str, Any] = {name: int(last.get(name) or 0) for name in (*SUMMED, "table_rows")}
+    return replace(
+        base,
+        outcome=str(last.get("outcome", "failed")),
+        changes=tuple(str(change) for change in last.get("changes") or ()),
+        seconds=float(last.get("seconds") or 0.0),
+        error=problem,
+        warnings=tuple(str(text) for text in last.get("warnings") or ()),
+        **counts,
+    )
+
+
+def _no_result(plan: TablePlan, outcome: RunOutcome) -> Problem:
+    where = f"{outcome.run.job} run {outcome.job_run or outcome.run_id}"
+    message = f"the {where} ended {outcome.state} without a result for {plan.path}"
+    if outcome.message:
+        message += f": {outcome.message}"
+    code = {3: 3}.get(outcome.exit_code or 0, 1)
+    return Problem("no-result", message, "read the run's log; nothing half-done is visible, and the next run goes on from the state", code)
+
+
+def _merged(parts: list[TableReport]) -> TableReport:
+    """Several runs of one table as one."""
+    worst = min(parts, key=lambda part: SEVERITY.index(part.outcome) if part.outcome in SEVERITY else 0)
+    last = next((part for part in reversed(parts) if part.changes or part.table_rows), parts[-1])
+    sums: dict[str, Any] = {name: sum(int(getattr(part, name)) for part in parts) for name in SUMMED}
+    return replace(
+        parts[0],
+        outcome=worst.outcome,
+        error=worst.error,
+        runs=tuple(run for part in parts for run in part.runs),
+        changes=tuple(change for part in parts for change in part.changes),
+        table_rows=last.table_rows,
+        warnings=tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
+        seconds=round(sum(part.seconds for part in parts), 3),
+        **sums,
+    )

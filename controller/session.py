@@ -1,0 +1,85 @@
+"""One controller run from its settings to its report: gather, plan, dispatch, report. The same for Glue and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from controller.dispatch import Dispatch, Dispatched
+from controller.gather import Gathered, Question, gather
+from controller.host import Host
+from controller.plan import RunPlan, plan_run
+from controller.report import RunReport, build_report
+from controller.runners import GlueRunner, LocalRunner, Runner
+from glue_jobs.aws.buckets import check_lake_bucket
+from glue_jobs.aws.clients import Clients, make_clients, translated
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.core.errors import ConfigurationError
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.settings import Settings
+
+
+@dataclass(frozen=True)
+class Session:
+    """Settings, host and clients of one call."""
+
+    settings: Settings
+    host: Host
+    clients: Clients
+    table: StateTable
+
+    def gather(self, paths: Sequence[str] = (), **question: Any) -> Gathered:
+        """Everything about the tables in scope, or about those of `paths`; AWS errors in our words."""
+        with translated():
+            return gather(self.clients, self.table, Question(self.settings, tuple(paths), **question), self.host.now())
+
+    def plan(self, *, create: bool) -> RunPlan:
+        """The plan of this call. create: write the state table and the items that are missing; otherwise nothing is written."""
+        self._check()
+        plan = plan_run(self.gather(self.settings.paths, create=create))
+        return RunPlan(plan.tables, plan.runs, (*plan.warnings, *self._lake_warnings()))
+
+    def run(self) -> tuple[RunPlan, RunReport]:
+        """Plan, execute, report."""
+        started = self.host.now()
+        plan = self.plan(create=True)
+        run_id = self.settings.run_id or self.host.new_id()
+        self.host.log("planned", {"run": run_id, "tables": len(plan.tables), "runs": len(plan.runs)})
+        done = self._dispatch(plan, run_id) if plan.runs else Dispatched()
+        return plan, build_report(plan, done, run_id, started, self.host.now())
+
+    def _check(self) -> None:
+        if not self.settings.paths:
+            self.settings.require("raw", "lake")
+        if self.settings.runner == "local":
+            self.settings.require("database")
+
+    def _lake_warnings(self) -> tuple[str, ...]:
+        """Refuse a lake bucket that can't keep our promises; what can't be checked is a warning."""
+        if not self.settings.lake:
+            return ()
+        with translated():
+            lake = S3Uri.folder(self.settings.lake)
+            return tuple(check_lake_bucket(self.clients.s3, lake.bucket, lake.key))
+
+    def _dispatch(self, plan: RunPlan, run_id: str) -> Dispatched:
+        def plan_again(paths: Sequence[str]) -> RunPlan:
+            return plan_run(self.gather(paths))
+
+        dispatch = Dispatch(self._runner(), self.host, self.settings.limits, plan_again, self.table.batch_get)
+        return dispatch.execute(plan, run_id)
+
+    def _runner(self) -> Runner:
+        if self.settings.runner == "glue":
+            return GlueRunner(self.clients.glue, self.settings)
+        return LocalRunner(self.settings, self.host.variables, lambda run, line: self.host.log("output", {"run": run, "line": line}))
+
+
+def open_session(settings: Settings, host: Host, connect: Callable[[Mapping[str, str]], Clients] = make_clients) -> Session:
+    """A session with clients made from the host's environment."""
+    if not settings.state_table:
+        raise ConfigurationError("the setting state_table is empty", "missing-setting", "give --state-table")
+    with translated():
+        clients = connect(host.variables)
+    return Session(settings, host, clients, StateTable(clients, settings.state_table))

@@ -1,0 +1,130 @@
+"""How each table stands: state, lag, what is pending, the last run, what is blocked and the way out. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from controller.gather import Facts, Gathered
+from controller.plan import Problem, find_clashes, unhindered
+from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, plan_table
+from glue_jobs.core.raw_names import RawFile, cdc_name
+from glue_jobs.core.state import TableState
+
+STATUS = 1
+BEHIND = frozenset({"behind", "unfinished", "not-loaded", "reload-due", "requested"})
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """One table. lag_seconds: from the cursor to the newest raw CDC file, by their names; None where nothing can be compared.
+
+    state: inactive, paused, blocked, error, no-files, not-loaded, unfinished, requested, reload-due, reload-waits, behind, up-to-date.
+    """
+
+    path: str
+    state: str
+    lag_seconds: float | None = None
+    pending_files: int = 0
+    pending_bytes: int = 0
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    head: str = ""
+    cursor: str = ""
+    primary_key: tuple[str, ...] = ()
+    out_path: str = ""
+    reason: str = ""
+    last_run: dict[str, Any] | None = None
+    problem: Problem | None = None
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether a person must do something."""
+        return self.state in ("blocked", "error")
+
+
+def read_status(gathered: Gathered) -> tuple[TableStatus, ...]:
+    """The status of all gathered tables."""
+    clashes = find_clashes(gathered.tables)
+    return tuple(_status(fact, gathered, clashes.get(fact.path)) for fact in gathered.tables)
+
+
+def check(tables: Sequence[TableStatus], most_lag_seconds: float) -> list[str]:
+    """The paths of the tables that are blocked, or behind by more than the given lag."""
+    return [table.path for table in tables if table.is_bad or (table.state in BEHIND and (table.lag_seconds or 0.0) >= most_lag_seconds)]
+
+
+def status_dict(table: TableStatus) -> dict[str, Any]:
+    """One table for JSON."""
+    data = asdict(table)
+    problem = data.pop("problem")
+    blocked = {name: problem[name] for name in ("code", "message", "todo")} if problem else None
+    return {**data, "primary_key": list(table.primary_key), "blocked": blocked}
+
+
+def wants_files(state: TableState) -> bool:
+    """Which tables' raw files a status looks at: those that are kept up, and those that were loaded once."""
+    return bool(state.active or state.head)
+
+
+def _status(fact: Facts, gathered: Gathered, clash: Problem | None) -> TableStatus:
+    state = fact.state
+    if state is None or fact.problem is not None:
+        failure = Problem.of(fact.problem or DmslakeError("the item can't be read"))
+        return TableStatus(fact.path, "error", reason=failure.message, problem=failure)
+    action = plan_table(state, fact.snapshot, fact.listing, gathered.now, gathered.limits)
+    held_back = unhindered(fact, gathered)
+    problem = clash or (Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None)
+    files, size = _pending(held_back)
+    return TableStatus(
+        fact.path,
+        "blocked" if problem else _word(action, bool(state.head)),
+        lag_seconds=_lag(state, fact.listing.cdc, held_back),
+        pending_files=files,
+        pending_bytes=size,
+        rows=fact.snapshot.rows,
+        files=len(fact.snapshot.files),
+        bytes=fact.snapshot.size_bytes,
+        head=state.head,
+        cursor=state.cursor,
+        primary_key=state.primary_key,
+        out_path=state.out_path,
+        reason=action.reason if isinstance(action, (Rest, Finish, TakeLoad, Rewrite)) else "",
+        last_run=dict(state.last_run) or None,
+        problem=problem,
+    )
+
+
+def _word(action: Action, is_loaded: bool) -> str:
+    if isinstance(action, Rest):
+        return action.code
+    if isinstance(action, Finish):
+        return "unfinished"
+    if isinstance(action, Rewrite):
+        return "requested"
+    if not is_loaded:
+        return "not-loaded"
+    return "reload-due" if isinstance(action, TakeLoad) else "behind"
+
+
+def _pending(action: Action | None) -> tuple[int, int]:
+    """Files and bytes that wait."""
+    if isinstance(action, TakeLoad):
+        return len(action.files), sum(file.size for file in action.files)
+    if isinstance(action, TakeBatch):
+        return len(action.files) + action.remaining, sum(file.size for file in action.files) + action.remaining_bytes
+    return 0, 0
+
+
+def _lag(state: TableState, cdc: Sequence[RawFile], held_back: Action | None) -> float | None:
+    """Seconds from the cursor, or without one from the first pending file, to the newest CDC file."""
+    newest = max((name for name in (cdc_name(file.key) for file in cdc) if name), default=None)
+    if newest is None or not state.head:
+        return 0.0 if state.head else None
+    since = cdc_name(state.cursor)
+    if since is None and isinstance(held_back, TakeBatch) and held_back.files:
+        since = cdc_name(held_back.files[0].key)
+    return max(0.0, (newest.time - since.time).total_seconds()) if since is not None else 0.0

@@ -1,0 +1,326 @@
+"""DMS's Parquet files: what their columns are, and their rows in the lake's types with operation and row number.
+
+Whatever is wrong with a file comes out as TableBlocked that names it; damage as code `bad-raw-file`. Errors of the storage
+below (a lost connection, an object that changed) pass through as they are: the file may be fine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from glue_jobs.core.errors import TableBlocked, blocked
+from glue_jobs.core.schema import Column, Schema, find
+from glue_jobs.spark.arrow_types import LostDigits, arrow_schema, conform, first_failing, lake_type_of, only_index, shown
+
+OP_COLUMN = "Op"
+SEQUENCE_COLUMN = "AR_H_CHANGE_SEQ"
+BEFORE_PREFIX = "BI_"
+OP, ROW, BEFORE = "__op", "__row", "__before_"
+_RESERVED = (OP, ROW, BEFORE, "__position", "__code", "__late", "__at")  # columns that stand beside the lake's in a job
+OPERATIONS = pa.array(["I", "U", "D"])  # a row's operation is its place here
+BATCH_ROWS = 65_536
+_TIMESTAMP = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?$"
+_NEW_COPY = "let DMS write the file again (reload the table), or skip it: `dmslake unblock PATH --skip-file NAME`"
+_RENAME = "leave out or rename the column by a DMS transformation rule, then reload the table"
+
+
+@dataclass(frozen=True)
+class DmsSchema:
+    """What a DMS file's footer says.
+
+    columns: what the lake takes up, in lake types, the timestamp column included. timestamp_column: the one named by the
+    person, or, while `timestamp_confirmed` is false, only the candidate by its place. excluded: columns that the lake does not
+    take up (before images, the change sequence); `Op` is not among them.
+    """
+
+    op_column: str | None
+    timestamp_column: str | None
+    timestamp_confirmed: bool
+    columns: Schema
+    excluded: tuple[str, ...]
+    physical: pa.Schema
+    rows: int
+    row_groups: int
+
+    def confirmed(self, values: pa.Array | pa.ChunkedArray) -> DmsSchema:
+        """The same with the candidate taken as the timestamp column, or dropped; values: that column of this file."""
+        if self.timestamp_confirmed or self.timestamp_column is None:
+            return self
+        name = self.timestamp_column if looks_like_timestamp(values) else None
+        return replace(self, timestamp_column=name, timestamp_confirmed=name is not None)
+
+
+def open_dms(file: Any, name: str) -> pq.ParquetFile:
+    """The Parquet file in `file` (bytes behind a file object, or a path). name: for messages."""
+    if isinstance(file, pq.ParquetFile):
+        return file
+    with damage_named(name):
+        parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+        _ = parquet.schema_arrow, parquet.num_row_groups  # a footer can be damaged in parts that are read later
+        return parquet
+
+
+@contextmanager
+def damage_named(name: str, code: str = "bad-raw-file", todo: str = _NEW_COPY) -> Iterator[None]:
+    """Turns what pyarrow says about a damaged file into TableBlocked."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if not _is_damage(error):
+            raise
+        raise blocked(
+            code,
+            "the file can't be read as Parquet",
+            where=f"file {name}",
+            expected="a whole Parquet file",
+            found=" ".join(str(error).split())[:300],
+            todo=todo,
+        ) from error
+
+
+def _is_damage(error: Exception) -> bool:
+    """pyarrow's own OSErrors have no errno; those of files and sockets do, or are of a subclass."""
+    return not isinstance(error, OSError) or (type(error) is OSError and error.errno is None)
+
+
+def dms_schema(parquet: pq.ParquetFile, name: str, timestamp_attribute: str = "") -> DmsSchema:
+    """What the columns of a DMS file are. timestamp_attribute: the table's attribute TimestampColumn, '' if it has none.
+
+    Raises TableBlocked for a type that the lake can't hold, a name that stands there twice, or one that we need ourselves.
+    """
+    physical = parquet.schema_arrow
+    for field in physical:
+        only_index(physical, field.name, name)
+    op_column = OP_COLUMN if OP_COLUMN in physical.names and lake_type_of(physical.field(OP_COLUMN).type) == "string" else None
+    excluded = _excluded(physical.names)
+    columns = tuple(_lake_column(field, name) for field in physical if field.name != op_column and field.name not in excluded)
+    timestamp, confirmed = _timestamp_column(columns, timestamp_attribute)
+    metadata = parquet.metadata
+    return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, metadata.num_rows, metadata.num_row_groups)
+
+
+def _excluded(names: Sequence[str]) -> tuple[str, ...]:
+    """Before images are the last columns, and each stands for one before them: a source's own BI_… column is told apart by that."""
+    data = list(names)
+    images: list[str] = []
+    while data and data[-1].startswith(BEFORE_PREFIX) and data[-1][len(BEFORE_PREFIX) :] in data[:-1]:
+        images.insert(0, data.pop())
+    sequence = [SEQUENCE_COLUMN] if SEQUENCE_COLUMN in data else []
+    return (*sequence, *images)
+
+
+def _lake_column(field: pa.Field, name: str) -> Column:
+    if not field.name or field.name.startswith(_RESERVED):
+        raise blocked("reserved-column", f"the column name {field.name!r} can't be used", where=f"file {name}", todo=_RENAME)
+    kind = lake_type_of(field.type)
+    if kind is None:
+        raise blocked(
+            "unsupported-type",
+            f"column {field.name!r} has a type that the lake can't hold",
+            where=f"file {name}",
+            expected="a type that DMS writes (docs/types.md)",
+            found=str(field.type),
+            todo=_RENAME,
+        )
+    return Column(field.name, kind)
+
+
+def _timestamp_column(columns: Schema, attribute: str) -> tuple[str | None, bool]:
+    """(name, whether it is sure)."""
+    if attribute:
+        found = find(columns, attribute)
+        return (attribute, True) if found else (None, False)
+    first = columns[0] if columns else None
+    return (first.name, False) if first is not None and first.type == "string" else (None, False)
+
+
+def looks_like_timestamp(values: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether there are values and each reads as `yyyy-MM-dd HH:mm:ss` with 0–9 fraction digits; null does not."""
+    if len(values) == 0 or values.null_count or lake_type_of(values.type) != "string":
+        return False
+    return bool(pc.all(pc.match_substring_regex(values.cast(pa.string()), _TIMESTAMP)).as_py())
+
+
+def read_dms(
+    file: Any,
+    name: str,
+    *,
+    columns: Schema,
+    row_groups: Sequence[int] | None = None,
+    before: Sequence[str] = (),
+    lost: LostDigits | None = None,
+) -> Iterator[pa.Table]:
+    """The rows of a DMS file in their order, in pieces: `columns` (the lake's; null where the file lacks one), then `__op` (int8:
+    0 insert, 1 update, 2 delete) and `__row` (int64, from 0 in the file).
+
+    row_groups: only these, ascending. before: columns of `columns` whose before image is wanted: each comes as a last column
+    `__before_<name>` in its column's type, null where the file has none.
+    """
+    parquet = open_dms(file, name)
+    names = parquet.schema_arrow.names
+    shape = dms_schema(parquet, name)
+    images = {BEFORE + column: BEFORE_PREFIX + column for column in before if BEFORE_PREFIX + column in shape.excluded}
+    marks = _Marks(
+        name, shape.op_column, images, tuple(replace(column, name=BEFORE + column.name) for column in columns if column.name in before)
+    )
+    wanted = {column.name for column in columns} | {shape.op_column, *images.values()}
+    for group, first in _group_starts(parquet, range(parquet.num_row_groups) if row_groups is None else row_groups):
+        row = first
+        for batch in _batches(parquet, group, [column for column in names if column in wanted], name):
+            yield marks.lake_rows(batch, columns, row, lost)
+            row += batch.num_rows
+        _check_rows(row - first, sum(parquet.metadata.row_group(index).num_rows for index in group), name)
+
+
+def _group_starts(parquet: pq.ParquetFile, groups: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    """Runs of row groups that follow on each other, each with the number of its first row in the file."""
+    sizes = [parquet.metadata.row_group(index).num_rows for index in range(parquet.num_row_groups)]
+    run: list[int] = []
+    for index in groups:
+        if run and index != run[-1] + 1:
+            yield run, sum(sizes[: run[0]])
+            run = []
+        run.append(index)
+    if run:
+        yield run, sum(sizes[: run[0]])
+
+
+def _batches(parquet: pq.ParquetFile, groups: list[int], columns: list[str], name: str) -> Iterator[pa.RecordBatch]:
+    with damage_named(name):
+        batches = parquet.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False)
+    while True:
+        with damage_named(name):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+def _check_rows(found: int, expected: int, name: str) -> None:
+    if found != expected:
+        raise blocked(
+            "bad-raw-file",
+            "the file has not the rows that its footer says",
+            where=f"file {name}",
+            expected=f"{expected} rows",
+            found=f"{found}",
+            todo=_NEW_COPY,
+        )
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """What stands beside the lake's columns. images: our name → the file's; before: our columns for them."""
+
+    name: str
+    op_column: str | None
+    images: Mapping[str, str]
+    before: Schema
+
+    def lake_rows(self, batch: pa.RecordBatch, columns: Schema, first: int, lost: LostDigits | None) -> pa.Table:
+        _check_texts(batch, first, self.name)
+        table = conform(batch, columns, self.name, first_row=first, lost=lost)
+        rows = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows), start=first - 1)
+        table = table.append_column(OP, self._operations(batch, first)).append_column(ROW, rows)
+        if not self.before:
+            return table
+        images = pa.table({ours: batch.column(theirs) for ours, theirs in self.images.items()})
+        images = conform(images, self.before, self.name, first_row=first) if self.images else _nulls(self.before, batch.num_rows)
+        for column in self.before:
+            table = table.append_column(column.name, images.column(column.name))
+        return table
+
+    def _operations(self, batch: pa.RecordBatch, first: int) -> pa.Array:
+        if self.op_column is None:
+            return pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)
+        texts = batch.column(self.op_column).cast(pa.string())
+        codes = pc.index_in(texts, value_set=OPERATIONS).cast(pa.int8())
+        unknown = pc.and_(pc.is_null(codes), pc.is_valid(texts))
+        row = pc.index(unknown, True).as_py()
+        if row >= 0:
+            raise blocked(
+                "bad-operation",
+                f"column {self.op_column!r} has a value that is no operation",
+                where=f"file {self.name}, row {first + row}",
+                expected="I, U, D or null",
+                found=shown(texts[row]),
+                todo="a source column of that name must be renamed by a DMS transformation rule; otherwise skip the file: "
+                "`dmslake unblock PATH --skip-file NAME`",
+            )
+        return codes.fill_null(0)
+
+
+def _nulls(schema: Schema, rows: int) -> pa.Table:
+    return pa.table([pa.nulls(rows, field.type) for field in arrow_schema(schema)], schema=arrow_schema(schema))
+
+
+def _check_texts(batch: pa.RecordBatch, first: int, name: str) -> None:
+    """Parquet readers don't look whether a text is UTF-8; DuckDB would refuse our whole data file later."""
+    for field, values in zip(batch.schema, batch.columns, strict=True):
+        if not (pt.is_string(field.type) or pt.is_large_string(field.type)):
+            continue
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid as error:
+            row = first_failing(lambda part: part.validate(full=True), values)
+            raise _bad_text(field.name, values, row or 0, first, name) from error
+
+
+def _bad_text(column: str, values: pa.Array, row: int, first: int, name: str) -> TableBlocked:
+    raw = values[row].as_buffer().to_pybytes() if values[row].is_valid else b""
+    return blocked(
+        "bad-text",
+        f"a value of column {column!r} is not UTF-8",
+        where=f"file {name}, row {first + row}",
+        expected="text in UTF-8",
+        found=f"{raw[:40]!r}",
+        todo=_NEW_COPY,
+    )
+
+
+def check_keys(table: pa.Table, key: Sequence[str], name: str) -> None:
+    """Refuse rows (of `read_dms`) without a whole key. Deletes carry nothing but the key, so only its columns are looked at."""
+    missing = [column for column in key if column not in table.column_names]
+    if missing:
+        raise _no_key_column(key, missing, [column for column in table.column_names if column not in (OP, ROW)], name)
+    for column in key:
+        values = table.column(column)
+        if not values.null_count:
+            continue
+        row = pc.index(pc.is_null(values), True).as_py()
+        number = table.column(ROW)[row].as_py() if ROW in table.column_names else row
+        raise blocked(
+            "null-key",
+            f"the key column {column!r} is null",
+            where=f"file {name}, row {number}",
+            expected="a value in every column of PrimaryKey",
+            found="null",
+            todo="correct the attribute PrimaryKey of the table's item, or skip the file: `dmslake unblock PATH --skip-file NAME`",
+        )
+
+
+def check_key_columns(schema: DmsSchema, key: Sequence[str], name: str) -> None:
+    """Refuse a file that lacks a key column: read as null, it would be reported as a null key."""
+    names = [column.name for column in schema.columns]
+    missing = [column for column in key if column not in names]
+    if missing:
+        raise _no_key_column(key, missing, names, name)
+
+
+def _no_key_column(key: Sequence[str], missing: Sequence[str], names: Sequence[str], name: str) -> TableBlocked:
+    return blocked(
+        "no-key-column",
+        f"the key column {', '.join(map(repr, missing))} is not there",
+        where=f"file {name}",
+        expected=f"PrimaryKey {', '.join(key)}",
+        found=", ".join(names),
+        todo="correct the attribute PrimaryKey of the table's item, or skip the file: `dmslake unblock PATH --skip-file NAME`",
+    )

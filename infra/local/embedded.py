@@ -29,14 +29,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import boto3
-from botocore.config import Config
-
 from infra.local.job_process import CODE_FOLDER
 from infra.local.job_table import JOBS, Job, create_job_request
+from infra.local.session import ACCESS_KEY, REGION, SECRET_KEY, embedded_client
 from infra.local.settings import Settings
 
-REGION = "us-east-1"
+LOOPBACK = "127.0.0.1"
 NONCURRENT_DAYS = 30
 ABORT_UPLOADS_DAYS = 7
 FINISHED = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT"})
@@ -81,9 +79,7 @@ class EmbeddedAws:
     def __enter__(self) -> EmbeddedAws:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
     @property
@@ -165,19 +161,10 @@ class EmbeddedAws:
         """A boto3 client of `service` for this server; one per service, made at first use, shared by threads."""
         with self._clients_lock:
             if service not in self._clients:
-                aws = self._aws_environment()
-                session: Any = boto3.session.Session(
-                    aws_access_key_id=aws["AWS_ACCESS_KEY_ID"],
-                    aws_secret_access_key=aws["AWS_SECRET_ACCESS_KEY"],
-                    region_name=REGION,
-                )
-                config = Config(max_pool_connections=32)
-                self._clients[service] = session.client(service, endpoint_url=self.endpoint_url, config=config)
+                self._clients[service] = embedded_client(service, self.endpoint_url)
             return self._clients[service]
 
-    def run_job(
-        self, name: str, arguments: Mapping[str, str] | None = None, timeout_seconds: float = 300.0
-    ) -> dict[str, Any]:
+    def run_job(self, name: str, arguments: Mapping[str, str] | None = None, timeout_seconds: float = 300.0) -> dict[str, Any]:
         """Starts a job and waits for its end; returns GetJobRun's JobRun, whatever its state."""
         run_id = self.client("glue").start_job_run(JobName=name, Arguments=dict(arguments or {}))["JobRunId"]
         return self.wait_for_run(name, run_id, timeout_seconds)
@@ -197,19 +184,19 @@ class EmbeddedAws:
 
     def _aws_environment(self) -> dict[str, str]:
         return {
-            "AWS_ACCESS_KEY_ID": "embedded",
-            "AWS_SECRET_ACCESS_KEY": "embedded",
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_REGION": REGION,
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "AWS_EC2_METADATA_DISABLED": "true",
+            "NO_PROXY": ",".join(filter(None, [os.environ.get("NO_PROXY", ""), LOOPBACK])),
         }
 
     def _start_process(self) -> None:
         settings = Settings(
             folder=str(self.work_folder),
-            region=REGION,
             environment=self._aws_environment(),
             port=self.port,
             code_folder=str(self.code_folder),
@@ -227,7 +214,7 @@ class EmbeddedAws:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**_without_moto_settings(os.environ), "PYTHONPATH": str(CODE_FOLDER)},
+                env={**_without_aws_settings(os.environ), "PYTHONPATH": str(CODE_FOLDER)},
                 start_new_session=True,  # Ctrl-C is for us: we stop the server in order
             )
         assert self._process.stdin is not None
@@ -265,8 +252,8 @@ class EmbeddedAws:
             glue.create_job(**create_job_request(job, common))
 
 
-def _without_moto_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if not name.startswith("MOTO_")}
+def _without_aws_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if not name.startswith(("AWS_", "MOTO_"))}
 
 
 def lake_lifecycle() -> dict[str, Any]:

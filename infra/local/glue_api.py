@@ -55,9 +55,7 @@ class JobRunApi:
         arguments = request.get("Arguments") or {}
         size = sum(len(name.encode()) + len(value.encode()) for name, value in arguments.items())
         if size > MAX_ARGUMENTS_BYTES:
-            raise RunRefused(
-                "InvalidInputException", f"Arguments of {size} bytes, at most {MAX_ARGUMENTS_BYTES} allowed"
-            )
+            raise RunRefused("InvalidInputException", f"Arguments of {size} bytes, at most {MAX_ARGUMENTS_BYTES} allowed")
         if request.get("JobRunId"):
             raise RunRefused("InvalidInputException", "The embedded AWS can't repeat a run by JobRunId: give Arguments")
         job = _definition(self._find_job(request["JobName"]))

@@ -22,7 +22,7 @@ SPARK = "glueetl"
 ERROR_MESSAGE_CHARACTERS = 1000
 
 # What a person's shell says about AWS, Spark, Python or dmslake must not reach a job: a job on Glue sees none of it.
-_NOT_INHERITED = re.compile(r"^(AWS_|DMSLAKE_|SPARK_|PYSPARK_|HADOOP_|PYTHON|MOTO_|JAVA_HOME$|VIRTUAL_ENV$)")
+_NOT_INHERITED = re.compile(r"^(AWS_|DMSLAKE_|SPARK_|PYSPARK_|HADOOP_|PYTHON|MOTO_|JAVA_HOME$)")
 _EXCEPTION_LINE = re.compile(r"^[A-Za-z_][\w.]*(:\s|$)")
 _LOG4J_LINE = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN|ERROR) ")
 _TRACEBACK = "Traceback (most recent call last):"
@@ -42,9 +42,7 @@ class Runtime:
     seconds_per_timeout_minute: float = 60.0
 
 
-def merged_arguments(
-    default: Mapping[str, str], given: Mapping[str, str], non_overridable: Mapping[str, str]
-) -> dict[str, str]:
+def merged_arguments(default: Mapping[str, str], given: Mapping[str, str], non_overridable: Mapping[str, str]) -> dict[str, str]:
     """The arguments of a run as Glue merges them: the run's over the job's, the non-overridable ones over both."""
     return {**default, **given, **non_overridable}
 
@@ -73,9 +71,7 @@ def python_environment(runtime: Runtime, inherited: Mapping[str, str]) -> dict[s
     return {**kept, **runtime.environment, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def spark_environment(
-    runtime: Runtime, java_home: str, scratch: Path, extra_conf: Sequence[str] = ()
-) -> dict[str, str]:
+def spark_environment(runtime: Runtime, java_home: str, scratch: Path, extra_conf: Sequence[str] = ()) -> dict[str, str]:
     """What a Spark job needs beside: Java, the Python of its workers, and the master.
 
     `local[N,4]`: N slots and four attempts per task. Plain `local[N]` never tries a task again, and what a failed
@@ -114,8 +110,9 @@ def error_message(log_lines: Iterable[str], exit_code: int) -> str:
     lines = [line.rstrip() for line in log_lines if line.strip() and not _LOG4J_LINE.match(line)]
     found = _last_exception(lines) or (lines[-1].strip() if lines else "")
     ended = f"killed by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
-    message = f"{found} ({ended})" if exit_code < 0 or not found else found
-    return message[:ERROR_MESSAGE_CHARACTERS].strip()
+    if not found:
+        return ended
+    return f"{found} ({ended})"[:ERROR_MESSAGE_CHARACTERS] if exit_code < 0 else found[:ERROR_MESSAGE_CHARACTERS]
 
 
 def _last_exception(lines: Sequence[str]) -> str:

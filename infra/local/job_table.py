@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from infra.local.job_process import PYTHON_SHELL, SPARK
+from infra.local.session import ACCOUNT
 
-ACCOUNT = "123456789012"  # moto's, when nobody says otherwise
 PYTHON_VERSIONS = {PYTHON_SHELL: "3.9", SPARK: "3"}
 _CAPACITY: dict[str, dict[str, Any]] = {
     PYTHON_SHELL: {"MaxCapacity": 0.0625},

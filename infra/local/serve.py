@@ -11,19 +11,17 @@ import contextlib
 import json
 import resource
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import boto3
 from moto.backends import get_backend
 from moto.glue.exceptions import JobNotFoundException
 
 from infra.local.glue_api import JobRunApi
 from infra.local.glue_runner import JobRunner, RunRefused
-from infra.local.job_table import ACCOUNT
 from infra.local.server import EmbeddedApp, EmbeddedServer
+from infra.local.session import ACCOUNT, REGION, embedded_client
 from infra.local.settings import Settings
 
 WANTED_OPEN_FILES = 65_536
@@ -48,17 +46,17 @@ def _build(settings: Settings) -> tuple[EmbeddedServer, JobRunner]:
     server = EmbeddedServer(port=settings.port)
     runtime = settings.runtime()
     environment = {**runtime.environment, "AWS_ENDPOINT_URL": server.url}
-    runner = JobRunner(replace(runtime, environment=environment), _fetcher(server.url, environment))
-    server.app = EmbeddedApp(JobRunApi(runner, _job_finder(settings.region)), JobRunApi.OPERATIONS)
+    runner = JobRunner(replace(runtime, environment=environment), _fetcher(server.url))
+    server.app = EmbeddedApp(JobRunApi(runner, _job_finder()), JobRunApi.OPERATIONS)
     return server, runner
 
 
-def _job_finder(region: str) -> Any:
+def _job_finder() -> Any:
     """A function that returns a job as GetJob shows it; refused as Glue does if there is none."""
 
     def find(name: str) -> dict[str, Any]:
         try:
-            job: dict[str, Any] = get_backend("glue")[ACCOUNT][region].get_job(name).as_dict()
+            job: dict[str, Any] = get_backend("glue")[ACCOUNT][REGION].get_job(name).as_dict()
         except JobNotFoundException:
             raise RunRefused("EntityNotFoundException", f"Job {name} not found.") from None
         return job
@@ -66,17 +64,12 @@ def _job_finder(region: str) -> Any:
     return find
 
 
-def _fetcher(url: str, environment: Mapping[str, str]) -> Any:
+def _fetcher(url: str) -> Any:
     """A function that copies an `s3://` script to a local file."""
 
     def fetch(location: str, target: Path) -> None:
         bucket, _, key = location.removeprefix("s3://").partition("/")
-        session: Any = boto3.session.Session(
-            aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
-            region_name=environment["AWS_REGION"],
-        )
-        session.client("s3", endpoint_url=url).download_file(bucket, key, str(target))
+        embedded_client("s3", url).download_file(bucket, key, str(target))
 
     return fetch
 

@@ -16,7 +16,6 @@ class Settings:
     """What the server needs to know, as it travels over standard input; see `Runtime` for the meaning."""
 
     folder: str
-    region: str
     environment: Mapping[str, str]
     port: int = 0
     code_folder: str = str(CODE_FOLDER)

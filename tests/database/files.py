@@ -25,7 +25,7 @@ class RawFiles:
         """What `--raw` is given."""
         return f"s3://{self.bucket}/{self.prefix}"
 
-    def keys(self) -> list[str]:
+    def listed(self) -> list[str]:
         """Every key in the bucket."""
         answer = self.client.list_objects_v2(Bucket=self.bucket)
         assert not answer["IsTruncated"]
@@ -34,7 +34,7 @@ class RawFiles:
     def names(self, table: str) -> list[str]:
         """The table's file names in DMS's order: load files, then CDC files."""
         folder = f"{self.prefix}{self.database}/{table}/"
-        names = [key[len(folder) :] for key in self.keys() if key.startswith(folder)]
+        names = [key[len(folder) :] for key in self.listed() if key.startswith(folder)]
         return sorted(names, key=lambda name: (not name.startswith("LOAD"), name))
 
     def body(self, key: str) -> bytes:

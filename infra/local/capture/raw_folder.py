@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.local.capture.errors import CaptureError, SetupError, UsageError
 from infra.local.capture.source import BinlogPosition
@@ -66,21 +68,25 @@ class RawFolder:
     def put(self, table: str, name: str, content: bytes) -> str:
         """Write a file of the table; its key is the answer."""
         key = f"{self._table_prefix(table)}{name}"
-        self._call("put_object", Key=key, Body=content)
+        with self._refusals():
+            self._s3.put_object(Bucket=self.bucket, Key=key, Body=content)
         return key
 
     def remove_files(self, table: str) -> int:
         """Delete the table's load and CDC files, nothing else; how many there were."""
-        removed = 0
-        for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self._table_prefix(table)):
-            keys = [item["Key"] for item in page.get("Contents", ())]
-            keys = [key for key in keys if _DMS_NAME.fullmatch(key[len(self._table_prefix(table)) :])]
-            if keys:
-                answer = self._call("delete_objects", Delete={"Objects": [{"Key": key} for key in keys]})
-                if answer.get("Errors"):
-                    raise CaptureError(f"s3://{self.bucket}: old files can't be deleted: {answer['Errors'][:3]}")
-            removed += len(keys)
+        removed, prefix = 0, self._table_prefix(table)
+        with self._refusals():
+            for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
+                keys = [item["Key"] for item in page.get("Contents", ()) if _DMS_NAME.fullmatch(item["Key"][len(prefix) :])]
+                if keys:
+                    self._delete(keys)
+                removed += len(keys)
         return removed
+
+    def _delete(self, keys: list[str]) -> None:
+        answer = self._s3.delete_objects(Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in keys]})
+        if answer.get("Errors"):
+            raise CaptureError(f"s3://{self.bucket}: old files can't be deleted: {answer['Errors'][:3]}")
 
     def load_state(self) -> CaptureState | None:
         """The saved state; None before the first save."""
@@ -93,7 +99,8 @@ class RawFolder:
     def save_state(self, state: CaptureState) -> None:
         """After the files that it stands for are written: a crash in between repeats them, under later names."""
         if self._state_file is None:
-            self._call("put_object", Key=self._state_key, Body=state.to_json())
+            with self._refusals():
+                self._s3.put_object(Bucket=self.bucket, Key=self._state_key, Body=state.to_json())
             return
         new = self._state_file.with_name(self._state_file.name + ".new")
         new.write_bytes(state.to_json())
@@ -101,22 +108,23 @@ class RawFolder:
 
     def _get_state(self) -> bytes | None:
         try:
-            content: bytes = self._s3.get_object(Bucket=self.bucket, Key=self._state_key)["Body"].read()
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "NoSuchKey":
-                return None
-            raise self._refused(error) from error
+            with self._refusals():
+                content: bytes = self._s3.get_object(Bucket=self.bucket, Key=self._state_key)["Body"].read()
+        except self._s3.exceptions.NoSuchKey:
+            return None
         return content
 
     def _table_prefix(self, table: str) -> str:
         return f"{self._prefix}{self._schema}/{table}/"
 
-    def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """S3's errors as ours, but for a key that isn't there."""
         try:
-            answer: dict[str, Any] = getattr(self._s3, operation)(Bucket=self.bucket, **arguments)
-        except ClientError as error:
-            raise self._refused(error) from error
-        return answer
-
-    def _refused(self, error: ClientError) -> SetupError:
-        return SetupError(f"s3://{self.bucket}: {error}. Check that the bucket exists and the credentials may write it")
+            yield
+        except (ClientError, BotoCoreError) as error:
+            if isinstance(error, ClientError) and error.response["Error"]["Code"] == "NoSuchKey":
+                raise
+            raise SetupError(
+                f"s3://{self.bucket}: {error}. Check that the bucket exists, the endpoint answers and the credentials may write"
+            ) from error

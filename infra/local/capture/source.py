@@ -74,14 +74,18 @@ class Source:
         parts = urlsplit(url)
         query = parse_qs(parts.query)
         database = unquote(parts.path.strip("/"))
-        unknown = sorted(set(query) - {"unix_socket"})
-        if parts.scheme not in ("mysql", "mariadb") or not parts.username or not database or "/" in database or unknown:
+        try:
+            port = parts.port or 3306
+        except ValueError:
+            port = 0
+        unknown = set(query) - {"unix_socket"}
+        if parts.scheme not in ("mysql", "mariadb") or not (parts.username and database and port) or "/" in database or unknown:
             raise UsageError(
                 f"--mysql: expected mysql://user[:password]@host[:port]/database[?unix_socket=path], found {_without_password(url)!r}"
             )
         password = unquote(parts.password) if parts.password else os.environ.get("MYSQL_PWD", "")
-        settings: dict[str, Any] = {"user": unquote(parts.username), "password": password}
-        settings |= {"host": parts.hostname or "localhost", "port": parts.port or 3306}
+        settings: dict[str, Any] = {"user": unquote(parts.username or ""), "password": password}
+        settings |= {"host": parts.hostname or "localhost", "port": port}
         if "unix_socket" in query:
             settings["unix_socket"] = query["unix_socket"][0]
         return cls(settings, database)

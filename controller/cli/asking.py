@@ -1,0 +1,122 @@
+"""`dmslake reload | widen | schema | repartition | unblock | recover`: a person asks for something that is done to one table."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass, replace
+from typing import Any
+
+import click
+
+from controller import edits
+from controller.cli.call import Call, Command, one_table, with_call
+from controller.cli.output import Answer, View
+from controller.cli.running import run_and_show
+from controller.edits import Edit
+from controller.session import Session
+from glue_jobs.aws.translate import translated
+from glue_jobs.core.errors import UsageError
+from glue_jobs.core.state import TableState
+
+
+def write_edit(session: Session, state: TableState, edit: Edit) -> Answer:
+    """Write the edit to the table's item; what was done and what happens next."""
+    path = str(state.path)
+    with translated():
+        session.table.set_attributes(path, edit.values, edit.remove)
+    return Answer({"path": path, "set": edit.values, "removed": list(edit.remove), "messages": list(edit.lines)}, (), edit.lines)
+
+
+def run_option(command: Command) -> Command:
+    """Add `--run`: do it now."""
+    made: Command = click.option("--run", "run_now", is_flag=True, help="Do it now: dmslake run PATH.")(command)
+    return made
+
+
+def _ask(call: Call, path: str, make: Callable[[TableState], Edit], run_now: bool) -> int:
+    """Make an edit of one table's item, and run the table if that is wanted; with --output json then only the run's report is printed."""
+    with call.session() as session:
+        _, state = one_table(session, path, wants=lambda state: False)
+        answer = write_edit(session, state, make(state))
+    if not run_now:
+        return call.show(answer)
+    for line in answer.lines:
+        click.echo(line, err=True)
+    return run_and_show(Call(replace(call.settings, paths=(str(state.path),)), call.output))
+
+
+@click.command()
+@click.argument("path")
+@run_option
+@with_call
+def reload(call: Call, path: str, run_now: bool) -> int:
+    """Load the table PATH again from its load files, as one change."""
+    return _ask(call, path, edits.reload, run_now)
+
+
+@click.command()
+@click.argument("path")
+@run_option
+@with_call
+def widen(call: Call, path: str, run_now: bool) -> int:
+    """Rewrite the table PATH in the wider types that its raw files need (only asked for above a size, see widen_bytes)."""
+    return _ask(call, path, edits.widen, run_now)
+
+
+@click.command()
+@click.argument("path")
+@click.option("--partition-key", metavar="C", help="The new PartitionKey: columns or year(c), month(c), day(c); null: none.")
+@run_option
+@with_call
+def repartition(call: Call, path: str, partition_key: str | None, run_now: bool) -> int:
+    """Rewrite the table PATH in the layout of its PartitionKey, as one change."""
+    return _ask(call, path, lambda state: edits.repartition(state, partition_key), run_now)
+
+
+@click.command()
+@click.argument("path")
+@click.option("--accept", is_flag=True, help="The column that vanished was dropped, the one that appeared was added.")
+@click.option("--rename", metavar="OLD=NEW", help="The column OLD is named NEW now.")
+@run_option
+@with_call
+def schema(call: Call, path: str, accept: bool, rename: str | None, run_now: bool) -> int:
+    """Show the columns of the table PATH, or say what a change of columns meant."""
+    if accept and rename:
+        raise UsageError("--accept and --rename exclude each other", "two-answers", "give one of them")
+    if accept:
+        return _ask(call, path, edits.accept_schema, run_now)
+    with call.session() as session:
+        fact, _ = one_table(session, path, wants=lambda state: True)
+    if fact.problem is not None:
+        raise fact.problem
+    columns = fact.snapshot.schema
+    if rename:
+        return _ask(call, path, lambda now: edits.rename_column(now, rename, [column.name for column in columns]), run_now)
+    data = {"path": fact.path, "columns": [{"name": column.name, "type": column.type} for column in columns]}
+    lines = [] if columns else [f"{fact.path} was never loaded: it has no columns yet"]
+    return call.show(Answer(data, [View(("column", "type"), [(column.name, column.type) for column in columns])], lines))
+
+
+@click.command()
+@click.argument("path")
+@click.option("--skip-file", "skip_files", multiple=True, metavar="NAME", help="Leave this raw file out for good; may stand several times.")
+@run_option
+@with_call
+def unblock(call: Call, path: str, skip_files: tuple[str, ...], run_now: bool) -> int:
+    """Try the blocked table PATH again."""
+    return _ask(call, path, lambda state: edits.unblock(state, skip_files), run_now)
+
+
+@click.command()
+@click.argument("path")
+@click.option("--dry-run", is_flag=True, help="Only say what would be written.")
+@with_call
+def recover(call: Call, path: str, dry_run: bool) -> int:
+    """Rebuild Head and Fence of PATH's item from its change records, after the item was deleted or restored from a backup."""
+    with call.session() as session, translated():
+        _, state = one_table(session, path, wants=lambda state: False)
+        found = importlib.import_module("glue_jobs.protocol.recover").recover(session.clients, session.table, state.path, dry_run)
+    data: Any = asdict(found) if is_dataclass(found) and not isinstance(found, type) else found
+    lines = [f"{name}: {value}" for name, value in data.items()] if isinstance(data, dict) else [str(data)]
+    return call.show(Answer({"path": str(state.path), "dry_run": dry_run, "recovered": data}, (), lines))

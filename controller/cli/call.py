@@ -1,0 +1,102 @@
+"""One call of a command: its settings, its output, its session; and the options that all commands have."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any
+
+import click
+
+from controller.cli.output import Answer, Output, make_output
+from controller.cli.progress import make_progress
+from controller.gather import Facts
+from controller.host import this_machine
+from controller.session import Session, open_session
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.settings import DEFAULTS, Settings, read_settings, setting_names
+from glue_jobs.core.state import TableState
+
+MEANINGS = {
+    "raw": "where DMS writes: s3://bucket/prefix/, or s3://bucket/prefix/sales_* for some schemas",
+    "lake": "where the lake tables are: s3://bucket/prefix/",
+    "state_table": "the DynamoDB table with an item per table",
+    "database": "the Glue database of the lake tables",
+    "runner": "glue: runs of Glue jobs; local: processes on this machine",
+    "job_prefix": "what stands before the Glue jobs' names",
+    "compression": "of new data files: zstd or snappy",
+}
+LIMIT_FIELDS = {item.name: item for item in fields(Limits)}
+OUTPUTS = ("table", "json")
+Command = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """settings: from options of the command, then of `dmslake` itself, then the environment, then defaults."""
+
+    settings: Settings
+    output: Output
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """A session on this machine, its log shown on stderr while it is open."""
+        progress = make_progress()
+        try:
+            yield open_session(self.settings, this_machine(progress))
+        finally:
+            progress.close()
+
+    def show(self, answer: Answer) -> int:
+        """Print a good answer; exit code 0."""
+        self.output.show(answer)
+        return 0
+
+
+def setting_options(command: Command) -> Command:
+    """Add an option for every setting, `--output` and `--debug`. Limits are options too, listed by `dmslake settings`."""
+    for name in reversed(setting_names()):
+        limit = LIMIT_FIELDS.get(name)
+        text = limit.metadata["meaning"] if limit else MEANINGS.get(name, "")
+        default = "" if limit or not DEFAULTS.get(name) else f" [default: {DEFAULTS[name]}]"
+        flag = "--" + name.replace("_", "-")
+        command = click.option(flag, name, metavar="TEXT" if not limit else "NUMBER", help=text + default, hidden=limit is not None)(
+            command
+        )
+    command = click.option("--output", type=click.Choice(OUTPUTS), help="Print for people, or one JSON document. [default: table]")(command)
+    made: Command = click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")(command)
+    return made
+
+
+def with_call(command: Command) -> Command:
+    """Give the command a Call as its first argument, made from the setting options of the group and its own."""
+
+    @click.pass_context
+    @functools.wraps(command)
+    def wrapper(context: click.Context, **arguments: Any) -> Any:
+        own = {name: arguments.pop(name, None) for name in (*setting_names(), "output", "debug")}
+        outer: dict[str, Any] = context.find_root().params
+        given = {name: own[name] if own[name] else outer.get(name) for name in own}
+        context.find_root().params["debug"] = given.pop("debug")
+        output = make_output(given.pop("output") or "table")
+        return command(Call(read_settings(given, os.environ), output), **arguments)
+
+    return setting_options(wrapper)
+
+
+def warn(texts: Sequence[str]) -> None:
+    """Warnings, on stderr."""
+    for text in texts:
+        click.echo(f"warning: {text}", err=True)
+
+
+def one_table(session: Session, path: str, **question: Any) -> tuple[Facts, TableState]:
+    """The facts of the table that a person named; its error raised if its item can't be read."""
+    (fact,) = session.gather((path,), **question).tables
+    if fact.state is None:
+        assert fact.problem is not None
+        raise fact.problem
+    return fact, fact.state

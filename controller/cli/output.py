@@ -1,0 +1,131 @@
+"""What a command answers, and the two ways to print it: for people and as JSON. Data goes to stdout, nothing else does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+NUMBER_CHARS = frozenset("0123456789.,+-−– kMGTiBsmhd")
+
+
+@dataclass(frozen=True)
+class View:
+    """A table for people: column heads and rows of texts."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A command's result. data: all of it, for JSON. views, lines: what a person wants to see of it."""
+
+    data: Any
+    views: Sequence[View] = ()
+    lines: Sequence[str] = ()
+
+
+class Output(ABC):
+    """Prints answers."""
+
+    @abstractmethod
+    def show(self, answer: Answer) -> None:
+        """Print it to stdout."""
+
+
+class JsonOutput(Output):
+    """One JSON document per command."""
+
+    def show(self, answer: Answer) -> None:
+        print(json.dumps(answer.data, indent=2, ensure_ascii=False, default=str), flush=True)
+
+
+class TextOutput(Output):
+    """Tables and lines; in a pipe without frames, colours or wrapping, so that grep and awk work."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stdout
+
+    def show(self, answer: Answer) -> None:
+        for view in answer.views:
+            if not view.rows:
+                continue
+            if self._stream.isatty():
+                _print_framed(view, self._stream)
+            else:
+                print("\n".join(aligned(view)), file=self._stream)
+        for line in answer.lines:
+            print(line, file=self._stream)
+        self._stream.flush()
+
+
+def aligned(view: View) -> list[str]:
+    """The view as lines of columns, heads first, two spaces between."""
+    rows = [view.columns, *view.rows]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(view.columns))]
+    right = [_is_numeric(view, at) for at in range(len(view.columns))]
+    return ["  ".join(_fit(cell, width, to_right) for cell, width, to_right in zip(row, widths, right)).rstrip() for row in rows]
+
+
+def _fit(cell: str, width: int, to_right: bool) -> str:
+    flat = " ".join(cell.split("\n"))
+    return flat.rjust(width) if to_right else flat.ljust(width)
+
+
+def _is_numeric(view: View, at: int) -> bool:
+    """Whether a column holds numbers (with units), which stand on the right."""
+    cells = [row[at] for row in view.rows if row[at]]
+    return bool(cells) and all(set(cell) <= NUMBER_CHARS for cell in cells)
+
+
+def _print_framed(view: View, stream: TextIO) -> None:
+    table = Table(header_style="bold")
+    for at, name in enumerate(view.columns):
+        table.add_column(name, justify="right" if _is_numeric(view, at) else "left", overflow="fold")
+    for row in view.rows:
+        table.add_row(*row)
+    Console(file=stream, markup=False, highlight=False).print(table)
+
+
+def make_output(name: str) -> Output:
+    return JsonOutput() if name == "json" else TextOutput()
+
+
+def size_text(size_bytes: float) -> str:
+    """`12.3 MiB`; '' for nothing."""
+    if not size_bytes:
+        return ""
+    value, unit = float(size_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def count_text(count: float, sign: str = "") -> str:
+    """`12,345`, with a sign before it; '' for 0."""
+    return f"{sign}{count:,.0f}" if count else ""
+
+
+def duration_text(seconds: float | None) -> str:
+    """`45 s`, `12 min`, `3.5 h`, `2.1 d`; '' if it isn't known."""
+    if seconds is None:
+        return ""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.1f} d"
+
+
+def problem_lines(path: str, word: str, message: str, todo: str) -> list[str]:
+    """A table's problem and the way out."""
+    return ["", f"{word}: {path}", f"  {message}", *([f"  what to do: {todo}"] if todo else [])]

@@ -1,0 +1,103 @@
+"""What goes to stderr while a command works: bars on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+SAID = {"run-started": "started", "run-ended": "ended", "back-pressure": "waits", "look-failed": "can't be looked at"}
+
+
+class LineProgress:
+    """A log (see controller.host): one line of text per event, output of job runs as it is."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._lock = threading.Lock()
+
+    def __call__(self, event: str, details: Mapping[str, Any]) -> None:
+        text = str(details["line"]) if event == "output" else sentence(event, details)
+        if text:
+            with self._lock:
+                print(text, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class BarProgress:
+    """A log that draws a bar of tables done while job runs go on. Output of job runs scrolls above it."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        console = Console(file=stream or sys.stderr, markup=False, highlight=False)
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("tables"),
+            TimeElapsedColumn(),
+        )
+        self._progress = Progress(*columns, console=console, transient=True)
+        self._task: TaskID | None = None
+        self._total = 0
+        self._running: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, event: str, details: Mapping[str, Any]) -> None:
+        with self._lock:
+            if event == "output":
+                self._progress.console.print(shorter(str(details["line"])), style="dim")
+            elif event == "run-started":
+                self._running[str(details["run"])] = str(details["job"])
+                self._total += len(details["tables"])
+                self._draw(0)
+            elif event == "run-ended":
+                self._running.pop(str(details["run"]), None)
+                self._draw(len(details["tables"]))
+            elif sentence(event, details):
+                self._progress.console.print(sentence(event, details))
+
+    def _draw(self, done: int) -> None:
+        if self._task is None:
+            self._progress.start()
+            self._task = self._progress.add_task("", total=None)
+        words = ", ".join(sorted(set(self._running.values()))) or "waiting"
+        self._progress.update(self._task, description=words, total=self._total, advance=done)
+
+    def close(self) -> None:
+        self._progress.stop()
+
+
+def make_progress() -> LineProgress | BarProgress:
+    """Bars where a person watches."""
+    return BarProgress() if sys.stderr.isatty() else LineProgress()
+
+
+def sentence(event: str, details: Mapping[str, Any]) -> str:
+    """An event for people; '' for one that only programs want."""
+    if event == "planned":
+        return f"{details['tables']} table(s), {details['runs']} run(s) to start" if details["runs"] else ""
+    if event == "run-state":
+        return "" if details["known"] else f"{details['job']} run {details['run']} is in the unknown state {details['state']!r}, waiting on"
+    if event not in SAID:
+        return ""
+    message = details.get("message") or details.get("state") or f"for {len(details['tables'])} table(s)"
+    return f"{details['job']} run {details['run']} {SAID[event]}: {message}"
+
+
+def shorter(line: str) -> str:
+    """A job's JSON log line as words; any other line as it is."""
+    try:
+        data = json.loads(line)
+        words = [str(data.pop("table", "")), str(data.pop("phase", data.pop("event", "")))]
+    except (ValueError, AttributeError, TypeError):
+        return line
+    rest = [f"{name}={value}" for name, value in data.items() if name not in ("time", "run")]
+    return " ".join(filter(None, [*words, *rest]))

@@ -1,0 +1,129 @@
+"""`dmslake plan | run`: what would be done, and doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from controller.cli.call import Call, warn, with_call
+from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, size_text
+from controller.plan import RunPlan, TablePlan
+from controller.report import RunReport, TableReport
+
+PLAN = 1
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@with_call
+def plan(call: Call, paths: tuple[str, ...]) -> int:
+    """Show what a run would do, and write nothing: the same as `dmslake run --dry-run`."""
+    return show_plan(_narrowed(call, paths))
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
+@with_call
+def run(call: Call, paths: tuple[str, ...], dry_run: bool) -> int:
+    """Bring all active tables, or those named, up to what DMS has written: one run of the controller."""
+    call = _narrowed(call, paths)
+    return show_plan(call) if dry_run else run_and_show(call)
+
+
+def _narrowed(call: Call, paths: Sequence[str]) -> Call:
+    chosen = tuple(part.strip() for path in paths for part in path.split(",") if part.strip())
+    return replace(call, settings=replace(call.settings, paths=chosen))
+
+
+def show_plan(call: Call) -> int:
+    """Plan and print the plan."""
+    with call.session() as session:
+        planned = session.plan(create=False)
+    warn(planned.warnings)
+    return call.show(
+        Answer(plan_data(planned), [View(PLAN_COLUMNS, [_plan_row(planned, table) for table in planned.tables])], _plan_lines(planned))
+    )
+
+
+def run_and_show(call: Call) -> int:
+    """Run and print the report; its exit code."""
+    with call.session() as session:
+        _, report = session.run()
+    warn(report.warnings)
+    call.output.show(
+        Answer(report.to_dict(), [View(REPORT_COLUMNS, [_report_row(table) for table in report.tables])], report_lines(report))
+    )
+    return report.exit_code
+
+
+PLAN_COLUMNS = ("table", "action", "files", "bytes", "job", "run", "reason")
+
+
+def _plan_row(planned: RunPlan, table: TablePlan) -> list[str]:
+    run_number = planned.run_of(table.path)
+    size = size_text(table.bytes)
+    return [table.path, table.action, count_text(table.files), size, table.job, str(run_number or ""), table.reason]
+
+
+def plan_data(planned: RunPlan) -> dict[str, Any]:
+    """The plan for JSON."""
+    tables = []
+    for table in planned.tables:
+        problem = table.problem
+        error = {"code": problem.code, "message": problem.message, "todo": problem.todo} if problem else None
+        tables.append(
+            {"path": table.path, "action": table.action, "reason": table.reason, "job": table.job, "run": planned.run_of(table.path),
+             "files": table.files, "bytes": table.bytes, "pending_bytes": table.pending_bytes, "is_new": table.is_new, "error": error}
+        )  # fmt: skip
+    runs = [
+        {"run": place, "job": run.job, "paths": list(run.paths), "pending_bytes": run.pending_bytes}
+        for place, run in enumerate(planned.runs, 1)
+    ]
+    return {"plan": PLAN, "tables": tables, "runs": runs, "warnings": list(planned.warnings)}
+
+
+def _plan_lines(planned: RunPlan) -> list[str]:
+    lines = [
+        line
+        for table in planned.tables
+        if table.problem
+        for line in problem_lines(table.path, table.action, table.problem.message, table.problem.todo)
+    ]
+    lines += activate_lines([table.path for table in planned.tables if table.action == "inactive"])
+    return [*lines, "", f"{len(planned.runs)} run(s) would be started for {sum(len(run.paths) for run in planned.runs)} table(s)"]
+
+
+REPORT_COLUMNS = ("table", "action", "outcome", "inserted", "updated", "deleted", "ignored", "rows", "files", "seconds", "change")
+
+
+def _report_row(table: TableReport) -> list[str]:
+    files = " ".join(filter(None, [count_text(table.files_added, "+"), count_text(table.files_superseded, "−")]))
+    counts = [count_text(table.inserted), count_text(table.updated), count_text(table.deleted), count_text(table.ignored)]
+    seconds = f"{table.seconds:.1f}" if table.seconds else ""
+    change = table.changes[-1] if table.changes else ""
+    return [table.path, table.action, table.outcome, *counts, count_text(table.table_rows), files, seconds, change]
+
+
+def report_lines(report: RunReport) -> list[str]:
+    """What stands below the report's table."""
+    lines: list[str] = []
+    for table in report.tables:
+        if table.error is not None:
+            lines += problem_lines(table.path, table.outcome, table.error.message, table.error.todo)
+        lines += [f"warning: {table.path}: {text}" for text in table.warnings]
+    lines += activate_lines([table.path for table in report.tables if table.outcome == "inactive"])
+    totals = report.totals
+    outcomes = ", ".join(f"{totals[name]} {name}" for name in totals if name in {table.outcome for table in report.tables})
+    rows = f"{totals['inserted']:,} inserted, {totals['updated']:,} updated, {totals['deleted']:,} deleted"
+    return [*lines, "", f"{totals['tables']} table(s): {outcomes or 'nothing to do'}; {rows}; {duration_text(report.seconds)}"]
+
+
+def activate_lines(paths: Sequence[str]) -> list[str]:
+    """How to activate the tables that are not."""
+    if not paths:
+        return []
+    return ["", "to have a table kept up, name its key columns:", *(f"  dmslake activate {path} --primary-key id" for path in paths)]

@@ -23,10 +23,11 @@ GATHER_BYTES = 1 << 30
 
 def key_columns(table: pa.Table, key: Sequence[str]) -> list[pa.ChunkedArray]:
     """The key's columns with floats made comparable: one zero, one NaN."""
-    return [_normal(table.column(name)) for name in key]
+    return [normal_floats(table.column(name)) for name in key]
 
 
-def _normal(values: Column) -> Column:
+def normal_floats(values: Column) -> Column:
+    """Floats with one zero and one NaN; other types as they are."""
     if not pt.is_floating(values.type):
         return values
     plus_zero = pc.add(values, pa.scalar(0.0, values.type))  # −0.0 + 0.0 is 0.0

@@ -1,0 +1,202 @@
+"""Data files: Parquet that Spark, Athena, Trino, DuckDB and pyarrow read alike.
+
+How they are written, and why: format 2.6 (timestamps in microseconds, UTC-adjusted; never nanoseconds, which Spark can't read, nor
+INT96, which has no statistics), data pages v1 (every reader knows them; Spark's own writer uses them too), decimals as fixed bytes
+(read at any precision by all), no Arrow schema inside (readers must see what stands there, not what Arrow remembers), and in the
+metadata nothing but `org.apache.spark.version`: without it Spark refuses dates before 1582 and timestamps before 1900, and an
+input's own metadata may describe other columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from glue_jobs.core.schema import Schema
+from glue_jobs.spark.arrow_types import arrow_schema, conform
+from glue_jobs.spark.dms_files import damage_named
+
+METADATA = {"org.apache.spark.version": "3.5.6"}
+ROW_GROUP_ROWS = 1024 * 1024
+ROW_GROUP_BYTES = 32 * 1024 * 1024
+BATCH_ROWS = 65_536
+SAMPLE_ROWS = 65_536
+COMPRESSION_LEVELS = {"zstd": 1}
+# Of rows in memory to bytes in the file, until the first row group says it better.
+FIRST_RATIO = 0.3
+_RESTORE = "roll the table back to a change before this file came, or reload it"
+
+
+class DataFileWriter:
+    """Writes the rows of one data file to a sink as they come; holds one row group in memory.
+
+    The sink (anything with `write`) is not closed: whoever opened it finishes or aborts it.
+    """
+
+    def __init__(
+        self,
+        sink: Any,
+        schema: Schema,
+        *,
+        compression: str = "zstd",
+        dictionary: bool | Sequence[str] = True,
+        row_group_rows: int = ROW_GROUP_ROWS,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+    ) -> None:
+        """schema: the columns of the file. dictionary: the columns to write with one; True: chosen by the first rows.
+
+        row_group_bytes: of rows in memory, at most (a single larger row stands alone).
+        """
+        self.rows = 0
+        self._sink, self._schema = _Counted(sink), schema
+        self._compression, self._dictionary = compression, dictionary
+        self._group_rows, self._group_bytes = row_group_rows, row_group_bytes
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = self._waiting_bytes = self._flushed_bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that the file has so far, with a guess for the rows that wait for their row group."""
+        ratio = self._sink.size_bytes / self._flushed_bytes if self._flushed_bytes else FIRST_RATIO
+        return self._sink.size_bytes + int(self._waiting_bytes * ratio)
+
+    def write(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Take rows; columns are bound by name and cast to the file's schema."""
+        table = conform(rows, self._schema, "to be written")
+        self.rows += table.num_rows
+        step = min(self._group_rows, max(1, table.num_rows * self._group_bytes // max(1, table.nbytes)))
+        for start in range(0, table.num_rows, step):
+            self._wait(table.slice(start, step))
+
+    def _wait(self, piece: pa.Table) -> None:
+        size = piece.nbytes
+        if self._waiting_rows + piece.num_rows > self._group_rows or self._waiting_bytes + size > self._group_bytes:
+            self._flush()
+        self._waiting.append(piece)
+        self._waiting_rows += piece.num_rows
+        self._waiting_bytes += size
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._waiting)
+        self._open(table).write_table(table, row_group_size=table.num_rows)
+        self._flushed_bytes += self._waiting_bytes
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+
+    def _open(self, first: pa.Table) -> pq.ParquetWriter:
+        if self._writer is None:
+            chosen = low_cardinality(first) if self._dictionary is True else list(self._dictionary or ())
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                arrow_schema(self._schema),
+                version="2.6",
+                data_page_version="1.0",
+                compression=self._compression,
+                compression_level=COMPRESSION_LEVELS.get(self._compression),
+                use_dictionary=chosen,
+                write_statistics=True,
+                store_schema=False,
+            )
+            self._writer.add_key_value_metadata(METADATA)
+        return self._writer
+
+    def close(self) -> int:
+        """Write what waits, then the footer; the number of rows."""
+        self._flush()
+        self._open(arrow_schema(self._schema).empty_table()).close()
+        return self.rows
+
+
+class _Counted:
+    """A sink that counts its bytes and survives pyarrow's closing it."""
+
+    closed = False
+
+    def __init__(self, sink: Any) -> None:
+        self._sink = sink
+        self.size_bytes = 0
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._sink.write(data)
+        self.size_bytes += size
+        return size
+
+    def tell(self) -> int:
+        return self.size_bytes
+
+    def flush(self) -> None:
+        """Nothing: the sink decides when its bytes go."""
+
+    def close(self) -> None:
+        """Nothing: the sink is its owner's to close."""
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+
+def low_cardinality(table: pa.Table) -> list[str]:
+    """Columns whose first rows repeat themselves: there a dictionary saves bytes; elsewhere it only costs time."""
+    sample = table.slice(0, SAMPLE_ROWS)
+    return [
+        field.name
+        for field, values in zip(table.schema, sample.itercolumns(), strict=True)
+        if not pt.is_boolean(field.type) and pc.count_distinct(values, mode="all").as_py() * 2 <= sample.num_rows
+    ]
+
+
+def read_data_file(file: Any, name: str = "") -> pq.ParquetFile:
+    """The data file whose bytes are behind `file`. name: its path, for messages; TableBlocked, bad-data-file, if it is damaged."""
+    with _damage(name):
+        parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+        _ = parquet.schema_arrow, parquet.num_row_groups
+        return parquet
+
+
+def _damage(name: str) -> AbstractContextManager[None]:
+    return damage_named(name, "bad-data-file", _RESTORE)
+
+
+def dictionary_columns(parquet: pq.ParquetFile) -> list[str]:
+    """The columns that the file's first row group has a dictionary for; a rewrite gives them one again."""
+    if not parquet.num_row_groups:
+        return []
+    group = parquet.metadata.row_group(0)
+    chunks = [group.column(index) for index in range(group.num_columns)]
+    return [chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page]
+
+
+def read_columns(parquet: pq.ParquetFile, columns: Sequence[str], name: str = "") -> pa.Table:
+    """Some columns of all rows, as they stand in the file; those it lacks are left out."""
+    there = [column for column in parquet.schema_arrow.names if column in columns]
+    with _damage(name):
+        return parquet.read(columns=there, use_threads=False).select(there)
+
+
+def read_rows(
+    parquet: pq.ParquetFile, columns: Sequence[str] | None = None, name: str = "", batch_rows: int = BATCH_ROWS
+) -> Iterator[pa.Table]:
+    """The rows in the file's order, in pieces; None: all columns."""
+    there = [column for column in parquet.schema_arrow.names if columns is None or column in columns]
+    with _damage(name):
+        batches = parquet.iter_batches(batch_rows, columns=there, use_threads=False)
+    while True:
+        with _damage(name):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield pa.Table.from_batches([batch]).select(there)

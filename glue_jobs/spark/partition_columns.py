@@ -1,0 +1,233 @@
+"""Partition values: from columns to the texts of folder names, and back.
+
+Texts are as Hive and Spark write them, before escaping; null is the null partition. What is written can be read: a value whose
+text would come back as another one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from glue_jobs.core.errors import TableBlocked, blocked
+from glue_jobs.core.partitioning import NULL_FOLDER, PartitionField, Partitioning, PartitionValues
+from glue_jobs.core.schema import Schema, find
+from glue_jobs.spark.arrow_types import EXAMPLE_LENGTH, Column, first_failing, shown, to_arrow
+from glue_jobs.spark.key_columns import normal_floats, take
+
+_PARTS: dict[str, Callable[[Column], Column]] = {"year": pc.year, "month": pc.month, "day": pc.day}
+_DATE_LENGTH = len("yyyy-MM-dd")
+_JAVA_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def partition_values(table: pa.Table, partitioning: Partitioning, schema: Schema, empty_as_null: bool, source: str) -> pa.Table:
+    """One column of texts per partition field, under its folder's name; null stands for the null partition.
+
+    schema: the lake's, for the types that the texts are read back as. source: the table or file, for messages. Raises
+    TableBlocked naming column and value where a value can't be a folder name.
+    """
+    texts = [_Texts(field, schema, empty_as_null, source).of(table.column(field.column)) for field in partitioning]
+    return pa.table(texts, schema=pa.schema([(field.folder, pa.string()) for field in partitioning]))
+
+
+class _Texts:
+    """The texts of one partition field."""
+
+    def __init__(self, field: PartitionField, schema: Schema, empty_as_null: bool, source: str) -> None:
+        self._field, self._empty_as_null, self._source = field, empty_as_null, source
+        column = find(schema, field.column)
+        assert column is not None, f"{field.column} is checked before any row is read"
+        self._type = to_arrow(column.type)
+
+    def of(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        values = values if values.type.equals(self._type) else values.cast(self._type)
+        if self._field.transform == "identity":
+            return self._identity(values)
+        return _PARTS[self._field.transform](self._dates(values)).cast(pa.string())
+
+    def _dates(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Values that have a year: strings by their first ten characters; timestamps without zone (Arrow would look for its rules)."""
+        if pt.is_timestamp(values.type):
+            return _naive(values)
+        if not pt.is_string(values.type):
+            return values
+        days = pc.utf8_slice_codeunits(values, 0, _DATE_LENGTH)
+        try:
+            return _each_distinct(days, lambda distinct: distinct.cast(pa.date32()))
+        except pa.ArrowInvalid:
+            row = first_failing(lambda part: part.cast(pa.date32()), days)
+        raise self._refused(
+            "no-date", values[row or 0], "null or a text that begins yyyy-MM-dd", "correct the value at the source, or PartitionKey"
+        )
+
+    def _identity(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        if pt.is_binary(self._type):
+            raise self._refused("binary-partition", pa.scalar("binary"), "a column of another type", "correct PartitionKey")
+        return _each_distinct(values, self._checked_texts)
+
+    def _checked_texts(self, distinct: pa.Array) -> pa.Array:
+        texts = _texts_of(distinct)
+        if pt.is_string(distinct.type):
+            texts = self._without_empty(texts)
+        for text, value in zip(texts.to_pylist(), distinct, strict=True):
+            if text is not None and not self._reads_back(text, value):
+                raise self._refused(
+                    "bad-partition-value",
+                    value,
+                    "a value that a folder name can say",
+                    "take another column in PartitionKey, or correct the value",
+                )
+        return texts
+
+    def _without_empty(self, texts: pa.Array) -> pa.Array:
+        if not pc.any(pc.equal(texts, "")).as_py():
+            return texts
+        if not self._empty_as_null:
+            raise self._refused(
+                "empty-partition",
+                pa.scalar("''"),
+                "null or a text that is not empty: readers can't tell an empty one from null",
+                "set the attribute EmptyPartition = 'null' on the table's item to put such rows into the null partition",
+            )
+        return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+
+    def _reads_back(self, text: str, value: pa.Scalar) -> bool:
+        if text == NULL_FOLDER or "\0" in text:
+            return False
+        try:
+            back = value_of(text, self._type)
+        except (ValueError, pa.ArrowException):
+            return False
+        if pt.is_floating(self._type):
+            return pc.equal(back, value).as_py() or (pc.is_nan(back).as_py() and pc.is_nan(value).as_py())
+        return bool(back.equals(value))
+
+    def _refused(self, code: str, value: pa.Scalar, expected: str, todo: str) -> TableBlocked:
+        return blocked(
+            code,
+            f"a value of column {self._field.column!r} can't be the partition folder {self._field.folder!r}",
+            where=self._source,
+            expected=expected,
+            found=shown(value),
+            todo=todo,
+        )
+
+
+def _each_distinct(values: pa.ChunkedArray, function: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
+    """`function` of the distinct values, spread over the rows: partitions are few, rows are many."""
+    values = normal_floats(values)
+    distinct = pc.unique(values)
+    return function(distinct).take(pc.index_in(values, value_set=distinct))
+
+
+def _naive(values: Column) -> Column:
+    return values.cast(pa.int64()).cast(pa.timestamp("us"))
+
+
+def _texts_of(values: pa.Array) -> pa.Array:
+    """The values as texts; those of decimals and floats are made one by one, since Arrow would say 1E-7 and 1."""
+    kind = values.type
+    if pt.is_decimal(kind):
+        return pa.array([None if value is None else format(value, "f") for value in values.to_pylist()], pa.string())
+    if pt.is_floating(kind):
+        return pa.array([_float_text(text) for text in values.cast(pa.string()).to_pylist()], pa.string())
+    if pt.is_timestamp(kind):
+        return _time_texts(values)
+    return values.cast(pa.string())
+
+
+def _time_texts(values: pa.Array) -> pa.Array:
+    """`yyyy-MM-dd HH:mm:ss[.ffffff]`, the fraction without its last zeros."""
+    texts = pc.replace_substring_regex(_naive(values).cast(pa.string()), pattern=r"\.0+$", replacement="")
+    return pc.replace_substring_regex(texts, pattern=r"(\.\d*[1-9])0+$", replacement=r"\1")
+
+
+def _float_text(text: str | None) -> str | None:
+    """As Java says it; `text` is Arrow's, the shortest that gives the value back."""
+    if text is None:
+        return None
+    said = repr(float(text))
+    return _JAVA_FLOATS.get(said, said)
+
+
+def value_of(text: str, kind: pa.DataType) -> pa.Scalar:
+    """The value of a folder's text (unescaped) in a lake type. Raises ValueError or ArrowInvalid if it is none of that type."""
+    if pt.is_boolean(kind):
+        return pa.scalar({"true": True, "false": False}.get(text), kind)
+    if pt.is_integer(kind):
+        return pa.scalar(int(text), kind)
+    if pt.is_floating(kind):
+        return pa.scalar(float(text), kind)
+    if pt.is_decimal(kind):
+        return pa.scalar(text).cast(kind)
+    if pt.is_timestamp(kind):
+        return pa.scalar(text).cast(pa.timestamp("us")).cast(kind)
+    return pa.scalar(text).cast(kind)
+
+
+def with_partition_columns(table: pa.Table, partitioning: Partitioning, values: PartitionValues, schema: Schema) -> pa.Table:
+    """The table with the columns that stand only in its folder's name (after its own); one that it has itself stays.
+
+    values: of the folder, as core.partitioning.values_of reads them.
+    """
+    for field, text in zip(partitioning, values, strict=True):
+        column = find(schema, field.column)
+        if field.transform != "identity" or column is None or column.name in table.column_names:
+            continue
+        kind = to_arrow(column.type)
+        try:
+            value = pa.scalar(None, kind) if text is None else value_of(text, kind)
+        except (ValueError, pa.ArrowException) as error:
+            raise _bad_folder(field, str(text), column.type) from error
+        table = table.append_column(column.name, pa.repeat(value, table.num_rows))
+    return table
+
+
+def _bad_folder(field: PartitionField, text: str, type_name: str) -> TableBlocked:
+    return blocked(
+        "bad-partition-folder",
+        f"the partition folder {field.folder!r} says no value of its column",
+        where=f"folder {field.folder}={text[:200]}",
+        expected=type_name,
+        found=repr(text[:EXAMPLE_LENGTH]),
+        todo="the folder was not written with this schema: `dmslake repartition PATH`, or reload the table",
+    )
+
+
+def split_by_partition(table: pa.Table, values: pa.Table) -> Iterator[tuple[PartitionValues, pa.Table]]:
+    """The rows of each partition, in the order in which partitions first appear; rows stay in their order.
+
+    values: of `partition_values`, row by row.
+    """
+    if not table.num_rows:
+        return
+    codes = _codes(values, table.num_rows)
+    distinct = pc.unique(codes)
+    if len(distinct) == 1:
+        yield _row(values, 0), table
+        return
+    order = pc.sort_indices(codes)
+    runs = pc.value_counts(codes.take(order))
+    start = 0
+    for rows in runs.field("counts").to_pylist():
+        mine = order.slice(start, rows)
+        yield _row(values, mine[0].as_py()), take(table, mine)
+        start += rows
+
+
+def _codes(values: pa.Table, rows: int) -> pa.Array:
+    """For each row the number of its partition, counted in order of appearance."""
+    codes = pa.repeat(pa.scalar(0, pa.int64()), rows)
+    for column in values.itercolumns():
+        texts = column.combine_chunks()
+        distinct = pc.unique(texts)
+        pair = pc.add(pc.multiply(codes, len(distinct)), pc.index_in(texts, value_set=distinct).cast(pa.int64()))
+        codes = pc.index_in(pair, value_set=pc.unique(pair)).cast(pa.int64())
+    return codes
+
+
+def _row(values: pa.Table, index: int) -> PartitionValues:
+    return tuple(column[index].as_py() for column in values.itercolumns())

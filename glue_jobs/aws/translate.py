@@ -94,7 +94,7 @@ def _of_no_answer(error: BotoCoreError) -> DmslakeError:
         )
     if isinstance(error, boto.NoRegionError):
         return ConfigurationError("no AWS region is known", "region", "set AWS_REGION, or a region in the profile")
-    if isinstance(error, boto.EndpointConnectionError):
+    if isinstance(error, boto.ConnectionError):  # also a time-out while connecting, a proxy, a certificate
         return ConfigurationError(
             f"{error}", "unreachable", "check the network, AWS_REGION and AWS_ENDPOINT_URL (is the server there running?)"
         )

@@ -8,9 +8,10 @@ If we die …                      then
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Mapping
+from typing import Any
 
 import botocore.exceptions
 
@@ -21,10 +22,10 @@ from glue_jobs.core.errors import CommitRefused, LeaseLost
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import Snapshot, apply, checkpoint_due, checkpoint_of
 from glue_jobs.core.state import PERSON_ATTRIBUTES, TableState
+from glue_jobs.core.work import Work
 from glue_jobs.protocol.converge import abort_uploads
 from glue_jobs.protocol.history import is_landed
 from glue_jobs.protocol.lease import Lease
-from glue_jobs.protocol.work import Work
 
 
 def make_record(
@@ -69,7 +70,9 @@ def make_record(
     return replace(record, counts=rows, superseded=superseded, checkpoint=checkpoint)
 
 
-def commit(s3: Any, table: StateTable, lease: Lease, state: TableState, record: ChangeRecord, values: Mapping[str, Any], remove: tuple[str, ...]) -> None:
+def commit(
+    s3: Any, table: StateTable, lease: Lease, state: TableState, record: ChangeRecord, values: Mapping[str, Any], remove: tuple[str, ...]
+) -> None:
     """Write the record and move Head to it; returns only if the change landed.
 
     values, remove: attributes set and removed by the same update. Raises CommitRefused, after aborting the uploads, if the

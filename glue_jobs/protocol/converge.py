@@ -11,8 +11,9 @@ If we die after …                     the folder has …                      
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Iterable, TypeVar
+from typing import Any, Callable, TypeVar
 
 from glue_jobs.aws.objects import hide, key_versions
 from glue_jobs.aws.uploads import abort_upload, complete_upload

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from glue_jobs.aws.objects import key_versions
 from glue_jobs.aws.records import list_records, read_record, read_records

@@ -7,21 +7,23 @@ import secrets
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable
 
-from glue_jobs.aws.clients import Deadline, make_clients, translated
+from glue_jobs.aws.clients import Deadline, make_clients
 from glue_jobs.aws.state_table import StateTable
-from glue_jobs.core.errors import ConfigurationError, DmslakeError, LeaseHeld, TableBlocked, UsageError
+from glue_jobs.aws.translate import translated
+from glue_jobs.core.errors import DmslakeError, LeaseHeld, TableBlocked, UsageError
 from glue_jobs.core.paths import TablePath, find_path
 from glue_jobs.core.settings import Settings, parse_arguments, read_settings
 from glue_jobs.core.state import read_state
+from glue_jobs.core.work import Worker
 from glue_jobs.protocol.history import greatest_fence
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lease import Lease, take_lease
 from glue_jobs.protocol.table_run import JobContext, TableRun, describe
-from glue_jobs.protocol.work import Worker
 
 # Arguments of the AWS sample's jobs: the table is taken from the first two; the others live elsewhere now.
 _SAMPLE_ARGUMENTS = {
@@ -193,5 +195,3 @@ def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, 
 _TOTALS = (
     "inserted", "updated", "deleted", "ignored", "input_rows", "backward", "files_added", "files_superseded", "bytes_added",
 )  # fmt: skip
-
-__all__ = ["ConfigurationError", "job_settings", "run_job", "run_table", "worst"]

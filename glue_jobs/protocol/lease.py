@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping
+from typing import Any, Callable
 
 from glue_jobs.aws.clients import Deadline
 from glue_jobs.aws.state_table import StateTable
@@ -44,7 +46,7 @@ class Lease:
                 elif not self._stop.is_set():
                     self.deadline.set(0.0)  # somebody took over: stop every later write at once
                     return
-            except Exception:  # noqa: BLE001, S112 - no answer is no renewal; the deadline runs on and stops us in time
+            except Exception:  # noqa: BLE001 - no answer is no renewal; the deadline runs on and stops us in time
                 continue
 
     def check(self) -> None:
@@ -61,10 +63,8 @@ class Lease:
     def release(self) -> None:
         """Give the lease back. A failure is no harm: the next run waits it out."""
         self._stop.set()
-        try:
+        with contextlib.suppress(Exception):
             self.table.release(self.path, self.owner, self.fence)
-        except Exception:  # noqa: BLE001, S110 - see the docstring
-            pass
         self.deadline.set(None)
 
 

@@ -13,7 +13,7 @@ from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
-from glue_jobs.protocol.work import Work
+from glue_jobs.core.work import Work
 
 
 def catalog_columns(snapshot: Snapshot) -> tuple[Schema, list[tuple[str, str]]]:

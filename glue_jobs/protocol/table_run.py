@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Callable, Mapping
+from typing import Any, Callable
 
+from glue_jobs.aws.buckets import check_lake_bucket
 from glue_jobs.aws.clients import Clients, Deadline
-from glue_jobs.aws.objects import check_lake_bucket
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import DmslakeError, TableBlocked, blocked
@@ -27,6 +28,7 @@ from glue_jobs.core.record import ChangeRecord, summary
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot, apply
 from glue_jobs.core.state import TableState, read_state
+from glue_jobs.core.work import Task, Work, Worker
 from glue_jobs.protocol.commit import commit, make_record
 from glue_jobs.protocol.converge import UploadsGone, abort_uploads, converge
 from glue_jobs.protocol.history import check_not_behind, read_snapshot, snapshot_of
@@ -34,7 +36,6 @@ from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lease import Lease
 from glue_jobs.protocol.publish import undo_of_lost, update_catalog
 from glue_jobs.protocol.raw import list_raw
-from glue_jobs.protocol.work import Task, Work, Worker
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,10 @@ class TableRun:
     def _open(self) -> None:
         state = self.state
         if not state.out_path:
-            raise blocked("no-out-path", "the item has no out_path", where=str(state.path), todo="set out_path to s3://bucket/prefix/schema/table/")
-        for warning in check_lake_bucket(self.s3, state.lake.bucket):
+            raise blocked(
+                "no-out-path", "the item has no out_path", where=str(state.path), todo="set out_path to s3://bucket/prefix/schema/table/"
+            )
+        for warning in check_lake_bucket(self.s3, state.lake.bucket, state.lake.key):
             self.warnings.append(warning)
         check_not_behind(self.s3, state.lake, state.head, state.fence or 0, str(state.path))
         self.snapshot = read_snapshot(self.s3, state.lake, state.head)

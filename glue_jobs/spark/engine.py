@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Callable, Generic, Iterable, Protocol, Sequence, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +74,23 @@ class SparkEngine:
 
     def share(self, payload: bytes, unpack: Callable[[bytes], _R]) -> Shared[_R]:
         return Shared(b"", unpack, self.spark.sparkContext.broadcast(payload))
+
+
+class Engines:
+    """Chooses where work runs: little of it in the driver, everything else on Spark, which starts at its first use."""
+
+    def __init__(self, driver_bytes: int) -> None:
+        self._driver_bytes = driver_bytes
+
+    def for_bytes(self, size_bytes: float) -> Engine:
+        """An engine for work of this size; `driver_bytes` = 0 means Spark always."""
+        return DriverEngine() if self._driver_bytes and size_bytes <= self._driver_bytes else self.spark
+
+    @cached_property
+    def spark(self) -> SparkEngine:
+        from glue_jobs.spark.session import spark_session
+
+        return SparkEngine(spark_session())
 
 
 def chain(lists: Iterable[Iterable[_T]]) -> list[_T]:

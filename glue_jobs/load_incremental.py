@@ -1,0 +1,22 @@
+"""Glue job LoadIncremental: CDC files, unfinished publish and catalog steps, and rewrites, of the tables in `--path`.
+
+    aws glue start-job-run --job-name LoadIncremental --arguments '{"--path": "bucket/prefix/schema/table"}'
+"""
+
+from __future__ import annotations
+
+import sys
+
+from glue_jobs.core.intake import Rewrite, TakeBatch
+from glue_jobs.entry import exit_as_glue_wants
+from glue_jobs.protocol.job import run_job
+from glue_jobs.spark.worker import SparkWorker
+
+
+def main(argv: list[str]) -> int:
+    """Bring the tables in argv up to date; the exit code of the job."""
+    return run_job("LoadIncremental", (TakeBatch, Rewrite), SparkWorker, argv)
+
+
+if __name__ == "__main__":
+    exit_as_glue_wants(main(sys.argv[1:]), sys.argv[1:])

@@ -1,0 +1,22 @@
+"""Glue job LoadInitial: full loads and reloads of the tables in `--path`.
+
+    aws glue start-job-run --job-name LoadInitial --arguments '{"--path": "bucket/prefix/schema/table"}'
+"""
+
+from __future__ import annotations
+
+import sys
+
+from glue_jobs.core.intake import TakeLoad
+from glue_jobs.entry import exit_as_glue_wants
+from glue_jobs.protocol.job import run_job
+from glue_jobs.spark.worker import SparkWorker
+
+
+def main(argv: list[str]) -> int:
+    """Load the tables in argv; the exit code of the job."""
+    return run_job("LoadInitial", (TakeLoad,), SparkWorker, argv)
+
+
+if __name__ == "__main__":
+    exit_as_glue_wants(main(sys.argv[1:]), sys.argv[1:])

@@ -1,0 +1,134 @@
+"""One batch of CDC files as a change: schema, ranking, merge, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from glue_jobs.core.bins import groups
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.intake import TakeBatch
+from glue_jobs.core.partitioning import check_partitioning
+from glue_jobs.core.raw_names import CdcName, cdc_name
+from glue_jobs.core.record import DataFile, Generation
+from glue_jobs.core.schema_change import SchemaChange, reconcile
+from glue_jobs.core.work import Task, Work, input_of
+from glue_jobs.spark.dms_files import check_key_columns
+from glue_jobs.spark.engine import Engine, Engines
+from glue_jobs.spark.merge import Merged, candidates, merge_net_changes
+from glue_jobs.spark.net_changes import INSERT, OP, NetChanges, net_changes
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.raw_batch import RawHead, read_heads
+from glue_jobs.spark.rows import ranked_rows
+from glue_jobs.spark.shuffle import merge_by_shuffle
+from glue_jobs.spark.timestamps import backward_steps, find_timestamp
+
+BACKWARD_CHECK_FILES = 200  # reading the timestamp column again of more files than this would cost more than the figure is worth
+
+
+def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -> Work:
+    """The change that applies the action's files (fewer, if they hold more rows than a batch may)."""
+    state, snapshot = task.state, task.snapshot
+    column = state.timestamp_column or snapshot.timestamp_column
+    heads = _heads(place, action, column)
+    action, heads = _cut(action, heads, task.settings.limits.batch_rows)
+    fresh = [head for head in heads if head.file in action.files]
+    for head in fresh:
+        check_key_columns(head.schema, state.primary_key, head.where)
+    change = reconcile(
+        str(state.path),
+        snapshot.schema,
+        [(head.where, head.schema.columns) for head in fresh],
+        accept=state.request == "schema-accept",
+    )
+    partitioning = snapshot.partitioning if snapshot.change else state.partitioning
+    check_partitioning(partitioning, change.schema, str(state.path))
+    shape = Shape(str(state.path), change.schema, state.primary_key, partitioning, state.empty_partition.lower() == "null")
+    _check_widening(task, change)
+    merged, ignored = _merge(engines, place, task, shape, heads, bool(change.widened))
+    timestamp, _ = (column, "") if column or snapshot.change else find_timestamp(engines.for_bytes(action.size_bytes), place, "", fresh)
+    backward = sum(backward_steps(place, head, timestamp) for head in fresh) if timestamp and len(fresh) <= BACKWARD_CHECK_FILES else 0
+    input_rows = sum(head.rows for head in fresh)
+    return Work(
+        kind="late" if action.late else "incremental",
+        schema=change.schema,
+        primary_key=state.primary_key,
+        partitioning=partitioning,
+        generation=snapshot.generation if snapshot.change else Generation(1),
+        added=merged.added,
+        superseded=merged.superseded,
+        counts=replace(merged.counts, ignored=ignored, input_rows=input_rows, backward=backward),
+        inputs=tuple(head.input() for head in fresh),
+        context=tuple(input_of(file) for file in action.context),
+        skipped=tuple(input_of(file) for file in action.skipped),
+        timestamp_column=timestamp,
+        cursor_after=state.cursor if action.late else f"{state.path.bucket}/{action.files[-1].key}",
+        last_full_load=snapshot.last_full_load,
+        requests=("Request",) if state.request in ("schema-accept", "widen") else (),
+        details=_details(change),
+    )
+
+
+def _heads(place: Place, action: TakeBatch, timestamp_column: str) -> list[RawHead]:
+    """The heads of all files, late and context ones together, in DMS's order."""
+    files = sorted((*action.context, *action.files), key=lambda file: (cdc_name(file.key) or CdcName("", ""), file.key))
+    late = frozenset(file.key for file in action.files) if action.late else frozenset()
+    return read_heads(place, files, timestamp_column, late)
+
+
+def _cut(action: TakeBatch, heads: Sequence[RawHead], most_rows: int) -> tuple[TakeBatch, list[RawHead]]:
+    """No more files than `most_rows` allow, one at least. Late files are taken together, because their context is one."""
+    if action.late:
+        return action, list(heads)
+    kept = groups(list(heads), lambda head: head.rows, most_rows, len(heads))[0]
+    return replace(action, files=tuple(head.file for head in kept)), kept
+
+
+def _check_widening(task: Task, change: SchemaChange) -> None:
+    """A grown type means rewriting the table: by itself up to a size, above it when a person says so."""
+    size, limit = task.snapshot.size_bytes, task.settings.limits.widen_bytes
+    if change.widened and size > limit and task.state.request != "widen":
+        name, old, new = change.widened[0]
+        raise blocked(
+            "widening-needs-a-word",
+            f"column {name!r} grew from {old} to {new}; that means rewriting the table's {size} bytes",
+            where=str(task.state.path),
+            expected=f"at most {limit} bytes (setting widen_bytes) to do it unasked",
+            todo=f"`dmslake widen {task.state.path}`",
+        )
+
+
+def _merge(engines: Engines, place: Place, task: Task, shape: Shape, heads: Sequence[RawHead], rewrite_all: bool) -> tuple[Merged, int]:
+    """(what the merge did, rows ignored because the table has no key)."""
+    files = tuple(task.snapshot.files.values())
+    input_bytes = sum(head.file.size for head in heads)
+    if shape.key and input_bytes > place.limits.broadcast_bytes and not rewrite_all:
+        return merge_by_shuffle(engines.spark, place, shape, heads, files), 0
+    rows = ranked_rows(engines.for_bytes(input_bytes), place, shape, heads)
+    ignored = 0
+    if not shape.key:
+        inserts = np.asarray(rows[OP]) == INSERT
+        ignored = int((~inserts).sum())
+        rows = rows.filter(pa.array(inserts))
+    net = net_changes(rows, shape)
+    engine = _merge_engine(engines, net, files, input_bytes, rewrite_all)
+    return merge_net_changes(engine, place, shape, net, files, rewrite_all=rewrite_all), ignored
+
+
+def _merge_engine(engines: Engines, net: NetChanges, files: Sequence[DataFile], input_bytes: int, rewrite_all: bool) -> Engine:
+    impacted = candidates(net, files, rewrite_all)
+    return engines.for_bytes(input_bytes + sum(file.size_bytes for file in impacted))
+
+
+def _details(change: SchemaChange) -> dict[str, object]:
+    details: dict[str, object] = {}
+    if change.added:
+        details["columns_added"] = list(change.added)
+    if change.widened:
+        details["columns_widened"] = [f"{name}: {old} to {new}" for name, old, new in change.widened]
+    if change.absent:
+        details["columns_absent"] = list(change.absent)
+    return details

@@ -1,0 +1,96 @@
+"""A full load as a change: all load files of the generation become the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+
+from glue_jobs.aws.objects import list_files
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.intake import TakeLoad
+from glue_jobs.core.partitioning import check_partitioning
+from glue_jobs.core.record import Counts, Generation
+from glue_jobs.core.schema_change import reconcile
+from glue_jobs.core.state import DATE_FORMAT
+from glue_jobs.core.work import Task, Work
+from glue_jobs.spark.dms_files import check_key_columns
+from glue_jobs.spark.engine import Engines
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.sizes import expected_bytes
+from glue_jobs.spark.table_rows import TablePlan, write_table
+from glue_jobs.spark.timestamps import find_timestamp
+
+
+@dataclass(frozen=True)
+class UnitSource:
+    """The rows of one piece of a raw file."""
+
+    unit: Unit
+
+    def __call__(self, place: Place, shape: Shape) -> Iterator[pa.Table]:
+        return read_unit(place, shape, self.unit)
+
+
+def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> Work:
+    """The change that makes the table what its load files say. A reload replaces every file of the snapshot before."""
+    state, snapshot = task.state, task.snapshot
+    heads = read_heads(place, action.files, state.timestamp_column)
+    for head in heads:
+        check_key_columns(head.schema, state.primary_key, head.where)
+    schema = reconcile(str(state.path), (), [(head.where, head.schema.columns) for head in heads]).schema
+    check_partitioning(state.partitioning, schema, str(state.path))
+    shape = Shape(str(state.path), schema, state.primary_key, state.partitioning, state.empty_partition.lower() == "null")
+    engine = engines.for_bytes(sum(file.size for file in action.files))
+    timestamp, first_time = find_timestamp(engine, place, state.timestamp_column, heads)
+    sources = tuple(UnitSource(unit) for head in heads for unit in units_of(head))
+    added = write_table(engine, place, shape, TablePlan(sources, True, expected_bytes(place, shape, heads)))
+    return Work(
+        kind="full-load",
+        schema=schema,
+        primary_key=state.primary_key,
+        partitioning=state.partitioning,
+        generation=Generation(
+            snapshot.generation.number + 1,
+            tuple(head.input() for head in heads),
+            _cdc_from(place, action, first_time) if action.reload else "",
+        ),
+        added=tuple(added),
+        superseded=tuple(snapshot.files),
+        taken_over=_foreign_files(place, task),
+        counts=Counts(inserted=sum(file.rows for file in added), deleted=snapshot.rows, input_rows=sum(head.rows for head in heads)),
+        inputs=tuple(head.input() for head in heads),
+        timestamp_column=timestamp,
+        cursor_after="",
+        last_full_load=max(file.modified for file in action.files).strftime(DATE_FORMAT),
+        requests=("Request",) if state.request == "reload" else (),
+        details={"reason": action.reason},
+    )
+
+
+def _foreign_files(place: Place, task: Task) -> tuple[str, ...]:
+    """Parquet files in the lake's folder that we did not write: they block a first load; an asked-for reload replaces them."""
+    if task.snapshot.change:
+        return ()
+    lake = task.state.lake
+    found = [file for file in list_files(place.s3, lake.bucket, lake.key) if file.size and not file.base.startswith(("_", "."))]
+    if found and task.state.request != "reload":
+        raise blocked(
+            "adopt-or-reload",
+            f"the lake's folder already holds {len(found)} object(s) that dmslake did not write",
+            where=f"s3://{lake.bucket}/{found[0].key}",
+            expected="an empty folder for a first load",
+            todo=f"`dmslake reload {task.state.path}` replaces them by a fresh load, or set out_path to another folder",
+        )
+    return tuple(file.key[len(lake.key) :] for file in found)
+
+
+def _cdc_from(place: Place, action: TakeLoad, first_time: str) -> str:
+    """The digits of the first CDC name that belongs to a reload: from its least commit time, else its first file's time less a margin."""
+    if first_time:
+        return "".join(char for char in first_time[:19] if char.isdigit())
+    start = min(file.modified for file in action.files) - timedelta(minutes=place.limits.load_start_margin_minutes)
+    return start.strftime("%Y%m%d%H%M%S")

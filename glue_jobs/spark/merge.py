@@ -1,0 +1,194 @@
+"""Applying a batch of CDC files: read → rank → find candidates → rewrite impacted files → write what no file held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from glue_jobs.core.bins import pack
+from glue_jobs.core.partitioning import PartitionValues
+from glue_jobs.core.record import Counts, DataFile
+from glue_jobs.spark.engine import Engine, Shared, chain
+from glue_jobs.spark.key_columns import sort_by_key
+from glue_jobs.spark.merge_file import OpenFile, Tally, has_hits, locate, merged
+from glue_jobs.spark.net_changes import DELETE, NetChanges, Unpacker
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.write_files import write_tables
+
+BINS_PER_SLOT = 3
+ROWS_PER_INSERT_TASK = 1_000_000
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """What became of one candidate. replaced: it is superseded (by `added`, or by nothing where no row is left)."""
+
+    path: str
+    replaced: bool
+    added: tuple[DataFile, ...]
+    hits: np.ndarray[Any, Any]
+    moved: np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The outcome of a merge, by whichever strategy."""
+
+    added: tuple[DataFile, ...]
+    superseded: tuple[str, ...]
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class MergeBin:
+    """One task of the first step: data files, and which of them are only searched because the second step rewrites them."""
+
+    files: tuple[DataFile, ...]
+    locate_only: frozenset[str]
+
+
+@dataclass(frozen=True)
+class InsertTask:
+    """One task of the second step: rows of one partition that no file held, and the small file that takes them up."""
+
+    partition: PartitionValues
+    positions: np.ndarray[Any, Any]
+    absorber: DataFile | None
+
+
+def merge_net_changes(
+    engine: Engine,
+    place: Place,
+    shape: Shape,
+    net: NetChanges,
+    files: Sequence[DataFile],
+    *,
+    rewrite_all: bool = False,
+    renames: tuple[tuple[str, str], ...] = (),
+) -> Merged:
+    """Merge net changes that fit into every task's memory into a table's data files.
+
+    rewrite_all: rewrite every file, also those without a hit (their columns change).
+    """
+    shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
+    absorbers = absorbers_of(set(net.partitions), files, place.limits.small_file_bytes)
+    locate_only = frozenset(file.path for file in absorbers.values())
+    bins = pack(candidates(net, files, rewrite_all), lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT)
+    tasks = [MergeBin(tuple(chosen), locate_only) for chosen in bins]
+    results = chain(engine.map(_MergeTask(place, shape, shared, rewrite_all, renames), tasks))
+    inserts = _insert_tasks(net, results, absorbers)
+    used = {task.absorber.path for task in inserts if task.absorber}
+    inserts += _rewrites_of_idle_absorbers(results, absorbers, used, rewrite_all)
+    written = engine.map(_InsertRun(place, shape, shared, renames), inserts)
+    return _outcome(net, results, inserts, written)
+
+
+def candidates(net: NetChanges, files: Sequence[DataFile], rewrite_all: bool = False) -> list[DataFile]:
+    """The data files whose key range meets a changed key, by the ranges in the records: no request is made."""
+    if rewrite_all:
+        return list(files)
+    return [file for file in files if net.shape.key and len(range(*net.slice_for(file)))]
+
+
+def absorbers_of(wanted: set[PartitionValues], files: Sequence[DataFile], small_bytes: int) -> dict[PartitionValues, DataFile]:
+    """For each partition of `wanted`: its smallest small file, which takes up what is inserted there."""
+    chosen: dict[PartitionValues, DataFile] = {}
+    for file in files:
+        best = chosen.get(file.partition)
+        if file.partition in wanted and file.size_bytes < small_bytes and (best is None or file.size_bytes < best.size_bytes):
+            chosen[file.partition] = file
+    return chosen
+
+
+@dataclass(frozen=True)
+class _MergeTask:
+    place: Place
+    shape: Shape
+    shared: Shared[NetChanges]
+    rewrite_all: bool
+    renames: tuple[tuple[str, str], ...]
+
+    def __call__(self, task: MergeBin) -> list[FileResult]:
+        net = self.shared.get()
+        return [self._one(net, file, file.path in task.locate_only) for file in task.files]
+
+    def _one(self, net: NetChanges, file: DataFile, locate_only: bool) -> FileResult:
+        opened = OpenFile.open(self.place, self.shape, file, self.renames)
+        tally = Tally()
+        added: list[DataFile] = []
+        if locate_only:
+            locate(opened, net, tally)
+            return FileResult(file.path, False, (), tally.all_hits(), tally.all_moved())
+        rewritten = self.rewrite_all or has_hits(opened, net)
+        if rewritten:
+            added = write_tables(self.place, self.shape, file.partition, merged(opened, net, tally), opened.dictionary, split=False)
+        return FileResult(file.path, rewritten, tuple(added), tally.all_hits(), tally.all_moved())
+
+
+def _insert_tasks(net: NetChanges, results: Sequence[FileResult], absorbers: dict[PartitionValues, DataFile]) -> list[InsertTask]:
+    """Rows that no file held, and rows that leave their partition, by the partition they belong to."""
+    wanted = net.ops != DELETE
+    for result in results:
+        wanted[result.hits] = False
+    for result in results:
+        wanted[result.moved] = True
+    positions = np.flatnonzero(wanted)
+    codes = net.codes[positions]
+    order = np.argsort(codes, kind="stable")
+    present, starts = np.unique(codes[order], return_index=True)
+    tasks: list[InsertTask] = []
+    for code, rows in zip(present, np.split(positions[order], starts[1:]), strict=True):
+        partition = net.partitions[code]
+        pieces = np.array_split(rows, -(-len(rows) // ROWS_PER_INSERT_TASK))
+        absorber = absorbers.get(partition)
+        tasks += [InsertTask(partition, piece, absorber if at == 0 else None) for at, piece in enumerate(pieces)]
+    return tasks
+
+
+def _rewrites_of_idle_absorbers(
+    results: Sequence[FileResult], absorbers: dict[PartitionValues, DataFile], used: set[str], rewrite_all: bool
+) -> list[InsertTask]:
+    """Small files that were kept for inserts which did not come, but that hold changed rows."""
+    hit = {result.path for result in results if len(result.hits) or rewrite_all}
+    nothing = np.empty(0, np.int64)
+    return [InsertTask(file.partition, nothing, file) for file in absorbers.values() if file.path in hit - used]
+
+
+@dataclass(frozen=True)
+class _InsertRun:
+    place: Place
+    shape: Shape
+    shared: Shared[NetChanges]
+    renames: tuple[tuple[str, str], ...]
+
+    def __call__(self, task: InsertTask) -> list[DataFile]:
+        net = self.shared.get()
+        rows = net.images.take(pa.array(task.positions))
+        if task.absorber is None:
+            return write_tables(self.place, self.shape, task.partition, [rows])
+        opened = OpenFile.open(self.place, self.shape, task.absorber, self.renames)
+        table = pa.concat_tables([*merged(opened, net, Tally()), rows])
+        if self.shape.key:
+            table = sort_by_key(table, self.shape.key)
+        return write_tables(self.place, self.shape, task.partition, [table])
+
+
+def _outcome(
+    net: NetChanges, results: Sequence[FileResult], inserts: Sequence[InsertTask], written: Sequence[Sequence[DataFile]]
+) -> Merged:
+    hit = np.zeros(net.rows, bool)
+    for result in results:
+        hit[result.hits] = True
+    deletes = net.ops == DELETE
+    added = [file for result in results for file in result.added] + chain(written)
+    superseded = [result.path for result in results if result.replaced] + [task.absorber.path for task in inserts if task.absorber]
+    counts = Counts(
+        inserted=int((~hit & ~deletes).sum()),
+        updated=int((hit & ~deletes).sum()),
+        deleted=int((hit & deletes).sum()),
+    )
+    return Merged(tuple(added), tuple(superseded), counts)

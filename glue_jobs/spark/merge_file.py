@@ -1,0 +1,168 @@
+"""Merging net changes into one data file: rows of changed keys are replaced where they stand, or dropped. Arrow only.
+
+The order of rows in a file is kept, so that a file sorted by key stays sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from glue_jobs.aws.ranged import open_object
+from glue_jobs.core.record import DataFile
+from glue_jobs.spark.arrow_types import conform
+from glue_jobs.spark.data_files import dictionary_columns, read_data_file
+from glue_jobs.spark.net_changes import DELETE, NetChanges
+from glue_jobs.spark.partition_columns import with_partition_columns
+from glue_jobs.spark.place import Place, Shape
+
+BATCH_ROWS = 65_536
+
+
+@dataclass
+class Tally:
+    """What merging found: positions in the net changes that hit a row, and those whose new image belongs to another partition."""
+
+    hits: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    moved: list[np.ndarray[Any, Any]] = field(default_factory=list)
+
+    def all_hits(self) -> np.ndarray[Any, Any]:
+        return _joined(self.hits)
+
+    def all_moved(self) -> np.ndarray[Any, Any]:
+        return _joined(self.moved)
+
+
+def _joined(parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """A data file opened for merging: small ones lie in memory, big ones are read by ranges.
+
+    renames: new name → name in older files, for a change that renames a column.
+    """
+
+    place: Place
+    shape: Shape
+    file: DataFile
+    parquet: pq.ParquetFile
+    whole: bool
+    renames: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def open(cls, place: Place, shape: Shape, file: DataFile, renames: tuple[tuple[str, str], ...] = ()) -> OpenFile:
+        limit = place.limits.stream_file_bytes
+        source = open_object(
+            place.s3, place.lake.bucket, place.lake.key + file.path, file.size_bytes, etag=file.etag or None, whole_up_to=limit
+        )
+        return cls(place, shape, file, read_data_file(source), file.size_bytes <= limit, renames)
+
+    @property
+    def dictionary(self) -> list[str]:
+        """The columns that have a dictionary here, which the replacement should have as well."""
+        return [self._new_name(name) for name in dictionary_columns(self.parquet)]
+
+    def _new_name(self, name: str) -> str:
+        return next((new for new, old in self.renames if old == name), name)
+
+    def key_batches(self) -> Iterator[pa.Table]:
+        """The key columns, in the file's order."""
+        names = [dict(self.renames).get(name, name) for name in self.shape.key]
+        there = [name for name in names if name in self.parquet.schema_arrow.names]
+        schema = tuple(column for column in self.shape.schema if column.name in self.shape.key)
+        for table in self._tables(there):
+            yield conform(self._complete(table), schema, self.file.path)
+
+    def batches(self) -> Iterator[pa.Table]:
+        """All of the table's columns, in the lake's types and order; those the file hasn't are null."""
+        for table in self._tables(None):
+            yield conform(self._complete(table), self.shape.schema, self.file.path)
+
+    def _tables(self, columns: list[str] | None) -> Iterator[pa.Table]:
+        if self.whole:
+            yield self.parquet.read(columns=columns, use_threads=False)
+            return
+        for batch in self.parquet.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
+            yield pa.Table.from_batches([batch])
+
+    def _complete(self, table: pa.Table) -> pa.Table:
+        if self.renames:
+            table = table.rename_columns([self._new_name(name) for name in table.column_names])
+        return with_partition_columns(table, self.shape.partitioning, self.file.partition, self.shape.schema)
+
+
+def has_hits(opened: OpenFile, net: NetChanges) -> bool:
+    """Whether any row of the file has a changed key. Reads the key columns only, and stops at the first hit."""
+    index, _ = _index_for(opened, net)
+    return index is not None and any(index.positions(keys).null_count < keys.num_rows for keys in opened.key_batches())
+
+
+def locate(opened: OpenFile, net: NetChanges, tally: Tally) -> None:
+    """Count the file's hits without writing anything."""
+    index, start = _index_for(opened, net)
+    if index is None:
+        return
+    code = net.code_of(opened.file.partition)
+    for keys in opened.key_batches():
+        _note_hits(_positions(index, keys, start), net, code, tally)
+
+
+def merged(opened: OpenFile, net: NetChanges, tally: Tally) -> Iterator[pa.Table]:
+    """The file's rows after the net changes, in the file's order, in pieces."""
+    index, start = _index_for(opened, net)
+    code = net.code_of(opened.file.partition)
+    for table in opened.batches():
+        if index is None:
+            yield table
+            continue
+        positions = _positions(index, table, start)
+        dropped = _note_hits(positions, net, code, tally)
+        yield _replaced(table, positions, dropped, net)
+
+
+def _index_for(opened: OpenFile, net: NetChanges) -> tuple[Any, int]:
+    """The index of the net keys in the file's key range, and where that range starts; None if there are none."""
+    if not net.shape.key:
+        return None, 0
+    start, stop = net.slice_for(opened.file)
+    return (net.index.slice(start, stop) if stop > start else None), start
+
+
+def _positions(index: Any, table: pa.Table, start: int) -> np.ndarray[Any, Any]:
+    """For each row the place of its key in the net changes, −1 for none."""
+    found = index.positions(table)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    places = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.where(places >= 0, places + start, -1)
+
+
+def _note_hits(positions: np.ndarray[Any, Any], net: NetChanges, code: int, tally: Tally) -> np.ndarray[Any, Any]:
+    """Record hits and moves; for each row whether it is dropped (deleted, or its new image belongs elsewhere)."""
+    hit = positions >= 0
+    safe = np.where(hit, positions, 0)
+    deleted = hit & (net.ops[safe] == DELETE)
+    moved = hit & ~deleted & (net.codes[safe] != code)
+    if hit.any():
+        tally.hits.append(positions[hit])
+    if moved.any():
+        tally.moved.append(positions[moved])
+    return deleted | moved
+
+
+def _replaced(table: pa.Table, positions: np.ndarray[Any, Any], dropped: np.ndarray[Any, Any], net: NetChanges) -> pa.Table:
+    """The rows that stay, those of changed keys with their new image in the same place."""
+    replaced = (positions >= 0) & ~dropped
+    if not replaced.any():
+        return table.filter(pa.array(~dropped)) if dropped.any() else table
+    images = net.images.take(pa.array(positions[replaced]))
+    order = np.arange(table.num_rows, dtype=np.int64)
+    order[replaced] = table.num_rows + np.arange(int(replaced.sum()), dtype=np.int64)
+    return pa.concat_tables([table, images]).combine_chunks().take(pa.array(order[~dropped]))

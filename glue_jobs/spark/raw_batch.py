@@ -1,0 +1,95 @@
+"""The raw files of one change, looked at before any row is read: their columns and row counts, from the Parquet footers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from glue_jobs.aws.ranged import open_object
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.raw_names import RawFile
+from glue_jobs.core.record import Input
+from glue_jobs.core.work import input_of
+from glue_jobs.spark.dms_files import DmsSchema, check_keys, dms_schema, open_dms, read_dms
+from glue_jobs.spark.net_changes import POSITION, position
+from glue_jobs.spark.place import Place, Shape
+
+FOOTER_THREADS = 16
+UNIT_BYTES = 64 * 1024 * 1024  # a task reads about so much of a large raw file
+
+
+@dataclass(frozen=True)
+class RawHead:
+    """A raw file and what its footer says. ordinal: its place in the change's order; late: it came behind the cursor."""
+
+    file: RawFile
+    schema: DmsSchema
+    ordinal: int
+    late: bool = False
+
+    where: str = ""  # s3:// address, for messages
+
+    @property
+    def rows(self) -> int:
+        return self.schema.rows
+
+    def input(self) -> Input:
+        return input_of(self.file, self.rows)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A piece of a raw file that one task reads: consecutive row groups, None for all."""
+
+    head: RawHead
+    row_groups: tuple[int, ...] | None = None
+
+
+def open_raw(place: Place, file: RawFile) -> Any:
+    """The raw file's bytes, as they were when it was listed."""
+    return open_object(place.s3, place.raw_bucket, file.key, file.size, etag=file.etag, whole_up_to=place.limits.stream_file_bytes)
+
+
+def read_heads(place: Place, files: Sequence[RawFile], timestamp_column: str, late: frozenset[str] = frozenset()) -> list[RawHead]:
+    """The heads of `files`, which are in the order of their changes. Raises TableBlocked naming the first file that can't be read."""
+
+    def read(pair: tuple[int, RawFile]) -> RawHead:
+        ordinal, file = pair
+        where = f"s3://{place.raw_bucket}/{file.key}"
+        if not file.key.endswith(".parquet"):
+            raise blocked(
+                "csv-not-read",
+                "the file is CSV",
+                where=where,
+                expected="Parquet (DMS endpoint setting DataFormat=parquet)",
+                found=file.base,
+                todo="set DataFormat=parquet on the DMS S3 endpoint and reload the table",
+            )
+        schema = dms_schema(open_dms(open_raw(place, file), where), where, timestamp_column)
+        return RawHead(file, schema, ordinal, file.key in late, where)
+
+    with ThreadPoolExecutor(FOOTER_THREADS) as pool:
+        return list(pool.map(read, enumerate(files)))
+
+
+def units_of(head: RawHead) -> list[Unit]:
+    """The file in pieces of about UNIT_BYTES; small files are one piece."""
+    pieces = max(1, round(head.file.size / UNIT_BYTES))
+    groups = head.schema.row_groups
+    if pieces == 1 or groups < 2:
+        return [Unit(head)]
+    step = -(-groups // pieces)
+    return [Unit(head, tuple(range(start, min(start + step, groups)))) for start in range(0, groups, step)]
+
+
+def read_unit(place: Place, shape: Shape, unit: Unit) -> Iterator[pa.Table]:
+    """The rows of a unit: the lake's columns, `__op`, `__position`. Null keys and damage are refused, naming file and row."""
+    head = unit.head
+    for table in read_dms(open_raw(place, head.file), head.where, columns=shape.schema, row_groups=unit.row_groups):
+        check_keys(table, shape.key, head.where)
+        rows = table["__row"]
+        yield table.drop_columns(["__row"]).append_column(POSITION, position(head.ordinal, rows))

@@ -1,0 +1,125 @@
+"""The rows of raw files, ranked: by Arrow in this process, or by Spark. Both give the last change of each key."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from glue_jobs.core.schema import Schema
+from glue_jobs.spark.arrow_types import arrow_schema
+from glue_jobs.spark.engine import Engine, SparkEngine
+from glue_jobs.spark.key_columns import KeyIndex
+from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS, rank
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.raw_batch import RawHead, Unit, read_unit, units_of
+
+LATE = "__late"
+
+
+def ranked_rows(engine: Engine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> pa.Table:
+    """The winners of the batch: the lake's columns, `__op`, `__position`. Where files came late, only the keys of late files."""
+    if isinstance(engine, SparkEngine):
+        return collect(spark_ranked(engine, place, shape, heads), with_marks(shape.schema))
+    units = [unit for head in heads for unit in units_of(head)]
+    tables = [table for unit in units for table in read_unit(place, shape, unit)]
+    rows = pa.concat_tables(tables) if tables else empty(with_marks(shape.schema))
+    return keep_late(rank(rows, shape.key), rows, shape, heads)
+
+
+def keep_late(winners: pa.Table, rows: pa.Table, shape: Shape, heads: Sequence[RawHead]) -> pa.Table:
+    """`winners` restricted to keys that stand in late files, if there are late files."""
+    late = [head.ordinal for head in heads if head.late]
+    if not late or not winners.num_rows:
+        return winners
+    ordinals = rows[POSITION].to_numpy() >> ROW_BITS
+    late_keys = rank(rows.filter(pa.array(np.isin(ordinals, late))), shape.key)
+    found = KeyIndex(late_keys, shape.key).positions(winners)
+    return winners.filter(found.is_valid())
+
+
+def with_marks(schema: Schema) -> pa.Schema:
+    """The Arrow schema of rows on their way: the lake's columns, `__op`, `__position`."""
+    return arrow_schema(schema).append(pa.field(OP, pa.int8())).append(pa.field(POSITION, pa.int64()))
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    return schema.empty_table()
+
+
+# --- Spark. Columns travel under plain names (c0, c1, …) so that no name needs quoting.
+
+
+def plain_names(schema: Schema) -> list[str]:
+    return [f"c{index}" for index in range(len(schema))]
+
+
+def spark_type(schema: pa.Schema) -> Any:
+    """The Spark struct for an Arrow schema; names as given, every field nullable."""
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType, TimestampType
+
+    fields = []
+    for field in schema:
+        kind = TimestampType() if pa.types.is_timestamp(field.type) else from_arrow_type(field.type)
+        fields.append(StructField(field.name, kind, True))
+    return StructType(fields)
+
+
+def spark_rows(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> Any:
+    """A DataFrame of all rows: c0…, op, position, late. One partition per unit; nothing is read yet."""
+    units = [unit for head in heads for unit in units_of(head)]
+    payloads = [(pickle.dumps(unit),) for unit in units]
+    names = plain_names(shape.schema)
+    schema = pa.schema([field.with_name(name) for name, field in zip(names, arrow_schema(shape.schema), strict=True)])
+    schema = schema.append(pa.field("op", pa.int8())).append(pa.field("position", pa.int64())).append(pa.field("late", pa.bool_()))
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for payload in batch.column(0).to_pylist():
+                unit: Unit = pickle.loads(payload)
+                for table in read_unit(place, shape, unit):
+                    marked = table.append_column(LATE, pa.array([unit.head.late] * table.num_rows, pa.bool_()))
+                    yield from marked.rename_columns(schema.names).cast(schema).to_batches(max_chunksize=65_536)
+
+    tasks = engine.spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
+    return engine.spark.createDataFrame(tasks, "unit binary").mapInArrow(read, spark_type(schema))
+
+
+def spark_ranked(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> Any:
+    """A DataFrame of the winners: c0…, op, position."""
+    from pyspark.sql import functions as F
+
+    rows = spark_rows(engine, place, shape, heads)
+    names = plain_names(shape.schema)
+    if not shape.key:
+        return rows.select(*names, "op", "position")
+    keys = [names[[column.name for column in shape.schema].index(name)] for name in shape.key]
+    others = [name for name in (*names, "op", "position") if name not in keys]
+    winners = rows.groupBy(*keys).agg(F.max_by(F.struct(*others), "position").alias("w"), F.max("late").alias("late"))
+    if any(head.late for head in heads):
+        winners = winners.where("late")
+    return winners.select(*[name if name in keys else f"w.{name}" for name in (*names, "op", "position")])
+
+
+def collect(frame: Any, schema: pa.Schema) -> pa.Table:
+    """The rows of a DataFrame as one Arrow table with the names and types of `schema`, by position.
+
+    Each task packs its rows as Arrow IPC: Spark 3.5 has no public way to collect Arrow.
+    """
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                sink = io.BytesIO()
+                with pa.ipc.new_stream(sink, batch.schema) as writer:
+                    writer.write_batch(batch)
+                yield pa.RecordBatch.from_pydict({"ipc": pa.array([sink.getvalue()], pa.binary())})
+
+    packed = frame.mapInArrow(pack, "ipc binary").collect()
+    tables = [pa.ipc.open_stream(bytes(row[0])).read_all().rename_columns(schema.names).cast(schema) for row in packed]
+    return pa.concat_tables(tables) if tables else empty(schema)

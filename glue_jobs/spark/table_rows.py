@@ -1,0 +1,162 @@
+"""Writing a whole table: its rows from load files or data files, ranked, partitioned, sorted by key, in files of the target size."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.partitioning import PartitionValues
+from glue_jobs.core.record import DataFile
+from glue_jobs.spark.arrow_types import arrow_schema
+from glue_jobs.spark.engine import Engine, SparkEngine
+from glue_jobs.spark.key_columns import sort_by_key
+from glue_jobs.spark.net_changes import DELETE, OP, POSITION, rank
+from glue_jobs.spark.partition_columns import partition_values, split_by_partition
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.rows import empty, plain_names, spark_type, with_marks
+from glue_jobs.spark.write_files import FileWriter, write_tables
+
+BATCH_ROWS = 65_536
+
+
+class RowSource(Protocol):
+    """A picklable piece of work that yields rows: the lake's columns, `__op`, `__position`."""
+
+    def __call__(self, place: Place, shape: Shape) -> Iterator[pa.Table]: ...
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """How to write the table. ranked: keep the last row of each key; else a key that comes twice blocks the table.
+
+    size_bytes: what the data files are expected to come to, all together.
+    """
+
+    sources: tuple[RowSource, ...]
+    ranked: bool
+    size_bytes: float
+
+
+def write_table(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile]:
+    """All rows of the sources as data files (uploads that are not completed), sorted by key within each partition."""
+    if isinstance(engine, SparkEngine):
+        return _by_spark(engine, place, shape, plan)
+    tables = [table for source in plan.sources for table in source(place, shape)]
+    rows = pa.concat_tables(tables) if tables else empty(with_marks(shape.schema))
+    winners = rank(rows, shape.key)
+    if not plan.ranked and winners.num_rows < rows.num_rows:
+        raise _not_unique(shape, rows.num_rows - winners.num_rows)
+    kept = winners.filter(pc.not_equal(winners[OP], pa.scalar(DELETE, pa.int8()))).drop_columns([OP, POSITION])
+    return [file for values, part in _partitions(kept, shape) for file in write_tables(place, shape, values, [part])]
+
+
+def _partitions(table: pa.Table, shape: Shape) -> Iterator[tuple[PartitionValues, pa.Table]]:
+    """The rows by partition, each sorted by key."""
+    if not shape.partitioning:
+        parts = [((), table)] if table.num_rows else []
+    else:
+        values = partition_values(table, shape.partitioning, shape.schema, shape.empty_as_null, shape.table)
+        parts = list(split_by_partition(table, values))
+    for key, part in parts:
+        yield key, sort_by_key(part, shape.key) if shape.key else part
+
+
+def _not_unique(shape: Shape, surplus: int) -> Exception:
+    return blocked(
+        "key-not-unique",
+        f"PrimaryKey {','.join(shape.key)} is not unique: {surplus} row(s) more than keys",
+        where=shape.table,
+        todo="correct the attribute PrimaryKey of the table's item",
+    )
+
+
+# --- Spark. Columns: c0… of the lake, op, position, p0… of the partition folders.
+
+
+def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile]:
+    from pyspark.sql import functions as F
+
+    names, parts = plain_names(shape.schema), [f"p{index}" for index in range(len(shape.partitioning))]
+    keys = [names[[column.name for column in shape.schema].index(name)] for name in shape.key]
+    rows = _source_rows(engine, place, shape, plan.sources, parts)
+    if not plan.ranked and keys:
+        surplus = rows.groupBy(*keys).count().where("count > 1").agg(F.sum(F.col("count") - 1)).collect()[0][0]
+        if surplus:
+            raise _not_unique(shape, int(surplus))
+    if plan.ranked and keys:
+        others = [name for name in rows.columns if name not in keys]
+        winners = rows.groupBy(*keys).agg(F.max_by(F.struct(*others), "position").alias("w"))
+        rows = winners.select(*[name if name in keys else f"w.{name}" for name in rows.columns]).where(f"op <> {DELETE}")
+    count = max(1, round(plan.size_bytes / place.limits.target_file_bytes))
+    order = [*parts, *keys]
+    # The step that uploads comes last: anything that sorts or samples after it would run it twice.
+    ready = rows.repartitionByRange(count, *order).sortWithinPartitions(*order) if order else rows.coalesce(count)
+    schema = pa.schema([field.with_name(name) for name, field in zip(names, arrow_schema(shape.schema), strict=True)])
+    writer = _PartitionedWriter(place, shape, schema, len(parts))
+    found = ready.select(*names, *parts).mapInArrow(writer, "files binary").collect()
+    return [file for row in found for file in pickle.loads(bytes(row[0]))]
+
+
+def _source_rows(engine: SparkEngine, place: Place, shape: Shape, sources: Sequence[RowSource], parts: list[str]) -> Any:
+    lake = arrow_schema(shape.schema)
+    names = [*plain_names(shape.schema), "op", "position", *parts]
+    types = [*(field.type for field in lake), pa.int8(), pa.int64(), *(pa.string() for _ in parts)]
+    schema = pa.schema(list(zip(names, types, strict=True)))
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for payload in batch.column(0).to_pylist():
+                for table in pickle.loads(payload)(place, shape):
+                    yield from _with_parts(table, shape).rename_columns(schema.names).cast(schema).to_batches(max_chunksize=BATCH_ROWS)
+
+    payloads = [(pickle.dumps(source),) for source in sources]
+    tasks = engine.spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
+    return engine.spark.createDataFrame(tasks, "source binary").mapInArrow(read, spark_type(schema))
+
+
+def _with_parts(table: pa.Table, shape: Shape) -> pa.Table:
+    """The rows with their partition folders' values as further columns; a deleted row has none."""
+    if not shape.partitioning:
+        return table
+    values = partition_values(table, shape.partitioning, shape.schema, shape.empty_as_null, shape.table)
+    for index, column in enumerate(values.columns):
+        table = table.append_column(f"p{index}", column)
+    return table
+
+
+@dataclass(frozen=True)
+class _PartitionedWriter:
+    """Writes rows sorted by partition and key: one writer at a time, closed where the partition changes."""
+
+    place: Place
+    shape: Shape
+    schema: pa.Schema
+    parts: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files: list[DataFile] = []
+        writer: FileWriter | None = None
+        current: PartitionValues | None = None
+        for batch in batches:
+            for values, rows in self._pieces(pa.Table.from_batches([batch])):
+                if writer is None or values != current:
+                    files += writer.finish() if writer else []
+                    writer, current = FileWriter(self.place, self.shape, values), values
+                writer.write(rows)
+        files += writer.finish() if writer else []
+        yield pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(files)], pa.binary())})
+
+    def _pieces(self, table: pa.Table) -> Iterator[tuple[PartitionValues, pa.Table]]:
+        width = len(self.shape.schema)
+        names = [column.name for column in self.shape.schema]
+        rows = table.select(list(range(width))).rename_columns(names).cast(arrow_schema(self.shape.schema))
+        if not self.parts:
+            yield (), rows
+            return
+        yield from split_by_partition(rows, table.select(list(range(width, width + self.parts))))

@@ -1,0 +1,52 @@
+"""The timestamp column: which one it is, its least time, and how often it runs backwards. Never part of the order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from glue_jobs.spark.dms_files import looks_like_timestamp, open_dms
+from glue_jobs.spark.engine import Engine
+from glue_jobs.spark.place import Place
+from glue_jobs.spark.raw_batch import RawHead, open_raw
+
+
+def find_timestamp(engine: Engine, place: Place, named: str, heads: Sequence[RawHead]) -> tuple[str, str]:
+    """(the timestamp column, '' if there is none; the least time in it): read from that column alone."""
+    name = named or next((head.schema.timestamp_column for head in heads if head.schema.timestamp_column), None) or ""
+    if not name:
+        return "", ""
+    found = engine.map(_TimeRange(place, name), list(heads))
+    if not named and not all(is_time for is_time, _ in found):
+        return "", ""
+    return name, min((least for _, least in found if least), default="")
+
+
+@dataclass(frozen=True)
+class _TimeRange:
+    place: Place
+    column: str
+
+    def __call__(self, head: RawHead) -> tuple[bool, str]:
+        if self.column not in head.schema.physical.names:
+            return True, ""
+        values = open_dms(open_raw(self.place, head.file), head.where).read(columns=[self.column], use_threads=False)[self.column]
+        is_time = looks_like_timestamp(values)
+        least = pc.min(values).as_py() if is_time and len(values) else None
+        return is_time, str(least or "")
+
+
+def backward_steps(place: Place, head: RawHead, timestamp_column: str) -> int:
+    """How many rows of a CDC file have a commit time before their predecessor's."""
+    if timestamp_column not in head.schema.physical.names:
+        return 0
+    times = (
+        open_dms(open_raw(place, head.file), head.where)
+        .read(columns=[timestamp_column], use_threads=False)[timestamp_column]
+        .combine_chunks()
+    )
+    if len(times) < 2:
+        return 0
+    return int(pc.sum(pc.less(times.slice(1), times.slice(0, len(times) - 1))).as_py() or 0)

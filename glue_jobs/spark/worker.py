@@ -1,0 +1,39 @@
+"""The worker of the load jobs: from an action of the plan to the values of a change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.intake import Rewrite, TakeBatch, TakeLoad
+from glue_jobs.core.settings import Settings
+from glue_jobs.core.work import Task, Work
+from glue_jobs.spark.apply_batch import apply_batch
+from glue_jobs.spark.engine import Engines
+from glue_jobs.spark.load import load_table
+from glue_jobs.spark.place import CLIENT_VARIABLES, Place
+from glue_jobs.spark.rewrite import rewrite_table
+
+
+class SparkWorker:
+    """Does full loads, batches and rewrites."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str] | None = None) -> None:
+        self._engines = Engines(settings.limits.driver_bytes)
+        self._environment = os.environ if environment is None else environment
+
+    def __call__(self, task: Task) -> Work:
+        place = self._place(task)
+        if isinstance(task.action, TakeLoad):
+            return load_table(self._engines, place, task, task.action)
+        if isinstance(task.action, TakeBatch):
+            return apply_batch(self._engines, place, task, task.action)
+        if isinstance(task.action, Rewrite):
+            return rewrite_table(self._engines, place, task, task.action)
+        raise blocked("unknown-action", f"no work is known for {type(task.action).__name__}", where=str(task.state.path))
+
+    def _place(self, task: Task) -> Place:
+        client = tuple((name, self._environment[name]) for name in CLIENT_VARIABLES if self._environment.get(name))
+        settings = task.settings
+        return Place(client, task.state.path.bucket, task.state.lake, task.change, settings.compression, settings.limits)

@@ -1,0 +1,115 @@
+"""Writing data files: rows of one partition become uploads that nobody sees until the change is committed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from glue_jobs.aws.uploads import MultipartWriter
+from glue_jobs.core.keys import Bound, encode_bound
+from glue_jobs.core.partitioning import PartitionValues, folder_of
+from glue_jobs.core.record import DataFile
+from glue_jobs.spark.data_files import DataFileWriter
+from glue_jobs.spark.key_columns import bounds
+from glue_jobs.spark.place import Place, Shape
+
+PIECE_ROWS = 65_536
+
+
+class FileWriter:
+    """Writes tables of one partition to as many data files as their size asks for; nothing is completed.
+
+    split: begin a new file when one has reached the target size. A failed attempt of a task leaves an open upload behind,
+    which nobody sees and a lifecycle rule aborts; where we see the failure we abort it ourselves.
+    """
+
+    def __init__(
+        self, place: Place, shape: Shape, partition: PartitionValues, dictionary: Sequence[str] | None = None, split: bool = True
+    ) -> None:
+        self._place, self._shape, self._partition = place, shape, partition
+        self._dictionary, self._split = dictionary, split
+        self._names = [column.name for column in shape.file_schema]
+        self._files: list[DataFile] = []
+        self._sink: MultipartWriter | None = None
+        self._low: Bound | None = None
+        self._high: Bound | None = None
+        self._path = ""
+
+    def write(self, table: pa.Table) -> None:
+        """Take rows in the lake's columns (partition columns included)."""
+        for start in range(0, table.num_rows, PIECE_ROWS):
+            self._write_piece(table.slice(start, PIECE_ROWS))
+
+    def _write_piece(self, table: pa.Table) -> None:
+        if self._sink is None:
+            self._open()
+        if self._shape.key:
+            low, high = bounds(table, self._shape.key) or ((), ())
+            self._low = low if self._low is None else min(self._low, low)
+            self._high = high if self._high is None else max(self._high, high)
+        self._writer.write(table.select(self._names))
+        if self._split and self._writer.size_bytes >= self._place.limits.target_file_bytes:
+            self._close()
+
+    def _open(self) -> None:
+        place = self._place
+        self._path = f"{folder_of(self._shape.partitioning, self._partition)}{place.change}-{uuid.uuid4()}.parquet"
+        self._sink = MultipartWriter(place.s3, place.lake.bucket, place.lake.key + self._path, part_bytes=place.limits.part_bytes)
+        self._writer = DataFileWriter(
+            self._sink,
+            self._shape.file_schema,
+            compression=place.compression,
+            dictionary=True if self._dictionary is None else list(self._dictionary),
+        )
+        self._low = self._high = None
+
+    def _close(self) -> None:
+        if self._sink is None:
+            return
+        rows = self._writer.close()
+        done = self._sink.finish()
+        types = self._shape.key_types
+        self._files.append(
+            DataFile(
+                path=self._path,
+                size_bytes=done.size_bytes,
+                rows=rows,
+                etag=done.etag,
+                partition=self._partition,
+                low=None if self._low is None else encode_bound(types, self._low, upper=False),
+                high=None if self._high is None else encode_bound(types, self._high, upper=True),
+                upload=done.upload,
+            )
+        )
+        self._sink = None
+
+    def finish(self) -> list[DataFile]:
+        """The files written, in order; none if there were no rows."""
+        self._close()
+        return self._files
+
+    def abort(self) -> None:
+        if self._sink is not None:
+            self._sink.abort()
+
+
+def write_tables(
+    place: Place,
+    shape: Shape,
+    partition: PartitionValues,
+    tables: Iterable[pa.Table],
+    dictionary: Sequence[str] | None = None,
+    split: bool = True,
+) -> list[DataFile]:
+    """Write all `tables` (lake columns, one partition) as data files."""
+    writer = FileWriter(place, shape, partition, dictionary, split)
+    try:
+        for table in tables:
+            if table.num_rows:
+                writer.write(table)
+        return writer.finish()
+    except BaseException:
+        writer.abort()
+        raise

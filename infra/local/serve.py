@@ -20,7 +20,7 @@ from moto.glue.exceptions import JobNotFoundException
 
 from infra.local.glue_api import JobRunApi
 from infra.local.glue_runner import JobRunner, RunRefused
-from infra.local.server import EmbeddedApp, EmbeddedServer
+from infra.local.server import EmbeddedApp, EmbeddedServer, make_listings_quick
 from infra.local.session import ACCOUNT, REGION, embedded_client
 from infra.local.settings import Settings
 
@@ -31,6 +31,7 @@ def main() -> int:
     """Serves until standard input ends."""
     settings = Settings(**json.loads(sys.stdin.readline()))
     _allow_many_open_files()
+    make_listings_quick()
     server, runner = _build(settings)
     server.start()
     print(json.dumps({"url": server.url}), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import http.client
 import socket
 import subprocess
@@ -163,6 +164,17 @@ def test_head_tells_the_length_of_the_object(aws: EmbeddedAws) -> None:
     assert [s3.head_object(Bucket=aws.raw_bucket, Key="ten")["ContentLength"] for _ in range(3)] == [10, 10, 10]
     with pytest.raises(ClientError, match="404"):
         s3.head_object(Bucket=aws.raw_bucket, Key="eleven")
+
+
+def test_listing_tells_when_an_object_was_written(aws: EmbeddedAws) -> None:
+    """The time in a listing is the object's own: aware, in UTC, the same that HEAD tells."""
+    s3 = aws.client("s3")
+    s3.put_object(Bucket=aws.raw_bucket, Key="dated/one", Body=b"x")
+    listed = s3.list_objects_v2(Bucket=aws.raw_bucket, Prefix="dated/")["Contents"][0]["LastModified"]
+    age = datetime.datetime.now(datetime.timezone.utc) - listed
+
+    assert listed.replace(microsecond=0) == s3.head_object(Bucket=aws.raw_bucket, Key="dated/one")["LastModified"]
+    assert datetime.timedelta(seconds=-1) <= age < datetime.timedelta(minutes=5)
 
 
 def test_multipart_upload_is_invisible_until_it_is_completed(aws: EmbeddedAws) -> None:

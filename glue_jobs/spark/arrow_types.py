@@ -146,8 +146,10 @@ class _Cast:
 
 
 def shown(value: pa.Scalar) -> str:
-    """A value as an error shows it: short."""
-    text = str(value.cast(pa.timestamp(value.type.unit))) if pt.is_timestamp(value.type) else str(value)
+    """A value as an error shows it: short. Also dates that Python has no date for."""
+    if pt.is_timestamp(value.type):
+        value = value.cast(pa.int64()).cast(pa.timestamp(value.type.unit))
+    text = str(value.cast(pa.string()) if pt.is_date(value.type) or pt.is_timestamp(value.type) else value)
     return text if len(text) <= EXAMPLE_LENGTH else text[: EXAMPLE_LENGTH - 1] + "…"
 
 

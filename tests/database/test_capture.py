@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pyarrow as pa
 import pytest
 from pymysql.cursors import DictCursor
 
+from infra.local.capture import Capture as CaptureSession
 from infra.local.capture import CaptureError, CaptureOptions, CaptureSummary, SetupError, TableSummary, UsageError
 from infra.local.capture import capture as real_capture
+from infra.local.capture.raw_folder import RawFolder
 from infra.local.capture.source import Source, consistent_snapshot
 from tests.database.files import RawFiles
 from tests.database.server import MariaDb
@@ -131,6 +134,34 @@ def test_the_full_load_and_the_rounds_after_it_neither_repeat_nor_leave_out(
     assert _ops(raw) == [("I", 1, "a"), ("I", 2, "b"), ("I", 3, "open")]
 
 
+def test_a_full_load_beside_a_writer_is_exact(mariadb: MariaDb, connection: Any, raw: RawFiles, table: str, capture: Capture) -> None:
+    """Rows that are inserted all the while come once each, from the load or from the binlog, in every table."""
+    _run(connection, "CREATE TABLE u LIKE t")
+    stop, written = threading.Event(), []
+
+    def write() -> None:
+        with mariadb.connect(raw.database, autocommit=True) as other:
+            while not stop.is_set():
+                number = 10 + len(written)
+                _run(other, f"INSERT INTO t VALUES ({number}, 'x')", f"INSERT INTO u VALUES ({number}, 'x')")
+                written.append(number)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        _until(lambda: len(written) > 20)
+        capture(full_load=True)
+        loaded = len(written)
+        _until(lambda: len(written) > loaded + 20)
+    finally:
+        stop.set()
+        thread.join()
+    capture()
+
+    assert [row[1] for row in _ops(raw, "u")] == written
+    assert [row[1] for row in _ops(raw, "t")] == [1, 2, *written]
+
+
 # -- CDC
 
 
@@ -176,12 +207,17 @@ def test_rolled_back_work_never_comes(mariadb: MariaDb, raw: RawFiles, table: st
         _run(other, "INSERT INTO log VALUES (1, 1)", "UPDATE log, t SET log.v = 2, t.v = 'gone' WHERE t.id = 1")
         _run(other, "ROLLBACK TO SAVEPOINT s")
         other.commit()
+        _run(other, "INSERT INTO t VALUES (9, 'gone')", "UPDATE log, t SET log.v = 3, t.v = 'gone' WHERE t.id = 2")
+        _run(other, "CREATE TEMPORARY TABLE kept (id int) ENGINE=MyISAM", "INSERT INTO kept SELECT id FROM t")
+        other.rollback()
+        _run(other, "INSERT INTO t VALUES (10, 'stays')")
+        other.commit()
 
     capture()
 
     assert [row for row in _ops(raw) if row[2] == "gone"] == []
-    assert [row[1] for row in _ops(raw)[2:]] == [4, 6, 7]
-    assert [row["v"] for row in raw.rows("log")] == [1, 2], "a table without transactions keeps what was done"
+    assert [row[1] for row in _ops(raw)[2:]] == [4, 6, 7, 10]
+    assert [row["v"] for row in raw.rows("log")] == [1, 2, 3], "a table without transactions keeps what was done"
 
 
 def test_a_changed_key_is_one_u_with_the_new_key(connection: Any, raw: RawFiles, table: str, capture: Capture) -> None:
@@ -309,6 +345,21 @@ def test_after_a_crash_before_the_position_was_saved_rows_come_again_under_later
 
     assert second > first
     assert _ops(raw)[2:] == [("I", 3, "c"), ("I", 3, "c"), ("D", 3, "c")]
+
+
+def test_names_go_on_after_the_last_ones_when_the_clock_has_gone_back(mariadb: MariaDb, connection: Any, raw: RawFiles, table: str) -> None:
+    """The last name of each table is saved: a later run's names are greater, whatever its clock says."""
+    source = Source.from_url(mariadb.url(raw.database))
+    folder = RawFolder(raw.url, raw.database, raw.client)
+    for day in (3, 2):
+        session = CaptureSession(source, folder, CaptureOptions(), lambda day=day: datetime(2024, 1, day, tzinfo=timezone.utc))
+        if day == 3:
+            session.full_load()
+        _run(connection, f"INSERT INTO t VALUES ({10 - day}, 'x')")
+        session.round()
+
+    assert raw.names(table)[1:] == ["20240103-000000000.parquet", "20240103-000000001.parquet"]
+    assert [row[1] for row in _ops(raw)] == [1, 2, 7, 8]
 
 
 def test_a_long_backlog_is_written_and_saved_in_pieces(connection: Any, raw: RawFiles, table: str, capture: Capture) -> None:

@@ -96,14 +96,13 @@ def transactions(source: Source, start: BinlogPosition, end: BinlogPosition, wan
                     current.rows += _rows(event, layouts)
                 continue
             done, warnings = _after_query(source, event, current)
-            if done or not current.rows:
-                position = BinlogPosition(stream.log_file, stream.log_pos)
+            position = BinlogPosition(stream.log_file, stream.log_pos)
             if done or warnings:
                 yield Transaction(tuple(current.rows) if done else (), position, warnings)
             if done:
                 current = _Open()
-        if position.order < end.order and not current.rows:
-            yield Transaction((), end)
+        if not current.rows:
+            yield Transaction((), max(position, end, key=lambda place: place.order))
 
 
 def _stream(source: Source, start: BinlogPosition) -> BinLogStreamReader:
@@ -162,6 +161,7 @@ def _after_query(source: Source, event: Any, current: _Open) -> tuple[bool, tupl
         return True, ()
     if query.upper() == "ROLLBACK":
         current.rows.clear()
+        current.savepoints.clear()
     elif match := _SAVEPOINT.fullmatch(query):
         current.savepoints[match[1]] = len(current.rows)
     elif match := _ROLLBACK_TO.fullmatch(query):

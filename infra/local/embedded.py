@@ -199,6 +199,7 @@ class EmbeddedAws:
             folder=str(self.work_folder),
             environment=self._aws_environment(),
             port=self.port,
+            remove_folder=self._own_folder is not None,
             code_folder=str(self.code_folder),
             python_shell=self.python_shell,
             cores=self.cores,

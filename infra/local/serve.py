@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import resource
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +40,8 @@ def main() -> int:
         sys.stdin.read()
     runner.close()
     server.stop()
+    if settings.remove_folder:  # here, because the owner may be gone
+        shutil.rmtree(settings.folder, ignore_errors=True)
     return 0
 
 

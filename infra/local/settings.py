@@ -18,6 +18,7 @@ class Settings:
     folder: str
     environment: Mapping[str, str]
     port: int = 0
+    remove_folder: bool = False
     code_folder: str = str(CODE_FOLDER)
     python_shell: str = sys.executable
     cores: int = 2

@@ -237,7 +237,7 @@ def test_taken_port_is_told() -> None:
 
 
 def test_server_ends_with_its_owner(tmp_path: Path) -> None:
-    """kill -9 of the process that started the server leaves no server behind."""
+    """kill -9 of the process that started the server leaves neither the server nor its folder behind."""
     code = (
         "import threading; from infra.local.embedded import EmbeddedAws; aws = EmbeddedAws(jobs=()).start(); "
         "print(aws.endpoint_url, flush=True); threading.Event().wait()"
@@ -250,13 +250,14 @@ def test_server_ends_with_its_owner(tmp_path: Path) -> None:
     )
     assert owner.stdout is not None
     port = urlsplit(owner.stdout.readline().strip()).port or 0
-    answered = _answers(port)
+    answered, folders = _answers(port), len(list(tmp_path.iterdir()))
     owner.kill()
     owner.wait()
     owner.stdout.close()
     until(lambda: not _answers(port), "the server ends")
+    until(lambda: not list(tmp_path.iterdir()), "its folder is removed")
 
-    assert answered
+    assert (answered, folders) == (True, 1)
 
 
 def test_requests_of_many_threads_are_answered(aws: EmbeddedAws) -> None:

@@ -64,8 +64,8 @@ def up() -> Iterator[Up]:
     )
     running = Up(process)
     yield running
-    process.kill()
-    process.wait()
+    process.terminate()
+    process.wait(60)
     assert process.stdout is not None
     process.stdout.close()
 

@@ -10,8 +10,12 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from infra.local.capture import CaptureSummary
+from infra.local.capture import capture as real_capture
 from tests.database.files import RawFiles
 from tests.database.server import MariaDb, running_mariadb
+from tests.database.steps import Capture
+from tests.database.steps import run as run_statements
 
 _numbers = itertools.count(1)
 
@@ -62,3 +66,20 @@ def raw(s3_client: Any, database: str) -> RawFiles:
     bucket = f"raw-{next(_numbers)}"
     s3_client.create_bucket(Bucket=bucket)
     return RawFiles(s3_client, bucket, "dms/", database)
+
+
+@pytest.fixture
+def capture(mariadb: MariaDb, raw: RawFiles) -> Capture:
+    """A capture of the test's database into its raw bucket."""
+
+    def run(**arguments: Any) -> CaptureSummary:
+        return real_capture(mariadb.url(raw.database), raw.url, s3_client=raw.client, **arguments)
+
+    return run
+
+
+@pytest.fixture
+def table(connection: Any) -> str:
+    """A table `t` with the rows 1 and 2."""
+    run_statements(connection, "CREATE TABLE t (id int PRIMARY KEY, v varchar(20))", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    return "t"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -35,6 +36,10 @@ OPTIONS = (
     "--innodb-flush-log-at-trx-commit=0",
     "--sync-binlog=0",
 )
+
+
+_AS_ROOT = ["--user=root"] if os.geteuid() == 0 else []
+"""The server refuses to run as root unless told to."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def _install(mariadbd: Path, folder: Path) -> None:
     install = shutil.which("mariadb-install-db", path=f"{mariadbd.parent}:/usr/bin:/usr/local/bin")
     if install is None:
         raise RuntimeError("mariadb-install-db: expected beside mariadbd, found none: apt-get install mariadb-server")
-    command = [install, "--no-defaults", f"--datadir={folder / 'data'}", "--user=root", "--skip-test-db"]
+    command = [install, "--no-defaults", f"--datadir={folder / 'data'}", *_AS_ROOT, "--skip-test-db"]
     command += ["--auth-root-authentication-method=normal"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
@@ -97,7 +102,7 @@ def _started(mariadbd: Path, folder: Path) -> tuple[subprocess.Popen[bytes], Mar
     """Another process can take the free port first: then the server ends, and is tried again on another one."""
     for _ in range(3):
         server = MariaDb(folder / "s", _free_port())
-        command = [mariadbd, "--no-defaults", "--user=root", f"--datadir={folder / 'data'}", *OPTIONS]
+        command = [mariadbd, "--no-defaults", *_AS_ROOT, f"--datadir={folder / 'data'}", *OPTIONS]
         command += [f"--socket={server.socket}", f"--port={server.port}", f"--tmpdir={folder}"]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,9 +10,8 @@ import pytest
 from infra.local.capture import CaptureOptions, capture
 from tests.database.files import RawFiles, sorted_rows
 from tests.database.server import MariaDb
+from tests.database.steps import one, until
 from tests.database.workload import Workload
-
-WAIT_SECONDS = 30.0
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -53,9 +50,9 @@ def test_event_times_run_backwards_but_the_order_of_rows_is_the_databases(
             cursor.execute("UPDATE t SET v = 'hold' WHERE id = 1")
             waiting = threading.Thread(target=waiter.query, args=["UPDATE t SET v = 'B' WHERE id = 1"])
             waiting.start()
-            _until(lambda: _one(connection, "SELECT count(*) FROM information_schema.innodb_lock_waits") > 0)
-            began = _one(connection, "SELECT unix_timestamp()")
-            _until(lambda: _one(connection, "SELECT unix_timestamp()") > began)
+            until(lambda: one(connection, "SELECT count(*) FROM information_schema.innodb_lock_waits") > 0)
+            began = one(connection, "SELECT unix_timestamp()")
+            until(lambda: one(connection, "SELECT unix_timestamp()") > began)
             cursor.execute("UPDATE t SET v = 'A' WHERE id = 1")
         holder.commit()
         waiting.join()
@@ -65,16 +62,3 @@ def test_event_times_run_backwards_but_the_order_of_rows_is_the_databases(
     assert [row["v"] for row in rows] == ["hold", "A", "B"]
     assert rows[2]["committed_at"] < rows[1]["committed_at"], "the case wasn't reached"
     assert raw.replayed("t", ("id",), ["id", "v"]) == [(1, "B")]
-
-
-def _one(connection: Any, query: str) -> Any:
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        return cursor.fetchone()[0]
-
-
-def _until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not reached():
-        assert time.monotonic() < deadline, "the condition was not reached"
-        time.sleep(0.2)  # InnoDB refreshes its lock tables only if nobody has read them for 0.1 s

@@ -149,7 +149,10 @@ def shown(value: pa.Scalar) -> str:
     """A value as an error shows it: short. Also dates that Python has no date for."""
     if pt.is_timestamp(value.type):
         value = value.cast(pa.int64()).cast(pa.timestamp(value.type.unit))
-    text = str(value.cast(pa.string()) if pt.is_date(value.type) or pt.is_timestamp(value.type) else value)
+    if pt.is_date(value.type) or pt.is_timestamp(value.type):
+        text = str(value.cast(pa.string()))
+    else:
+        text = repr(value.as_py()) if _is_text(value.type) else str(value)
     return text if len(text) <= EXAMPLE_LENGTH else text[: EXAMPLE_LENGTH - 1] + "…"
 
 

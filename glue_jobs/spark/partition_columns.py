@@ -60,12 +60,12 @@ class _Texts:
         except pa.ArrowInvalid:
             row = first_failing(lambda part: part.cast(pa.date32()), days)
         raise self._refused(
-            "no-date", values[row or 0], "null or a text that begins yyyy-MM-dd", "correct the value at the source, or PartitionKey"
+            "no-date", shown(values[row or 0]), "null or a text that begins yyyy-MM-dd", "correct the value at the source, or PartitionKey"
         )
 
     def _identity(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
         if pt.is_binary(self._type):
-            raise self._refused("binary-partition", pa.scalar("binary"), "a column of another type", "correct PartitionKey")
+            raise self._refused("binary-partition", "binary", "a column of another type", "correct PartitionKey")
         return _each_distinct(values, self._checked_texts)
 
     def _checked_texts(self, distinct: pa.Array) -> pa.Array:
@@ -88,7 +88,7 @@ class _Texts:
         if not self._empty_as_null:
             raise self._refused(
                 "empty-partition",
-                pa.scalar("''"),
+                "''",
                 "null or a text that is not empty: readers can't tell an empty one from null",
                 "set the attribute EmptyPartition = 'null' on the table's item to put such rows into the null partition",
             )
@@ -105,13 +105,13 @@ class _Texts:
             return pc.equal(back, value).as_py() or (pc.is_nan(back).as_py() and pc.is_nan(value).as_py())
         return bool(back.equals(value))
 
-    def _refused(self, code: str, value: pa.Scalar, expected: str, todo: str) -> TableBlocked:
+    def _refused(self, code: str, found: str, expected: str, todo: str) -> TableBlocked:
         return blocked(
             code,
             f"a value of column {self._field.column!r} can't be the partition folder {self._field.folder!r}",
             where=self._source,
             expected=expected,
-            found=shown(value),
+            found=found,
             todo=todo,
         )
 

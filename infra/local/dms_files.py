@@ -73,9 +73,7 @@ class DmsRow(NamedTuple):
     committed_at: datetime | str | None = None
 
 
-def dms_table(
-    schema: pa.Schema, rows: Iterable[DmsRow], *, timestamp_column: str | None = None, with_op: bool = True
-) -> pa.Table:
+def dms_table(schema: pa.Schema, rows: Iterable[DmsRow], *, timestamp_column: str | None = None, with_op: bool = True) -> pa.Table:
     """The rows as DMS lays out columns: `Op`, the timestamp column if there is one, then those of `schema`.
 
     `with_op=False` is a load file without `IncludeOpForFullLoad`. A datetime becomes DMS's string with microseconds.

@@ -165,9 +165,7 @@ def test_only_the_timestamp_column_is_required() -> None:
     """Every other column is optional, as in DMS's files."""
     schema = _write().schema
 
-    required = [
-        schema.column(index).name for index in range(len(schema)) if schema.column(index).max_definition_level == 0
-    ]
+    required = [schema.column(index).name for index in range(len(schema)) if schema.column(index).max_definition_level == 0]
 
     assert required == ["cdc_at"]
 

@@ -1,0 +1,225 @@
+"""Gathering from a moto: discovery, missing items, one table's failure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controller.gather import Discovered, Gathered, Question, discover, gather
+from controller.raw_scope import RawScope
+from glue_jobs.aws.clients import Clients
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.aws.translate import aws_error
+from glue_jobs.core.errors import ConfigurationError, UsageError
+from glue_jobs.core.state import default_item
+from tests.controller.world import HEAD, NOW, SETTINGS, World, table_path
+
+ORDERS, STORES = table_path("orders"), table_path("stores")
+LOAD = "LOAD00000001.parquet"
+
+
+def look(world: World, *paths: str, create: bool = True, **question: object) -> Gathered:
+    return gather(world.clients, world.table, Question(SETTINGS, paths, create, **question), NOW)  # type: ignore[arg-type]
+
+
+def test_discovers_tables_of_all_schemas(world: World) -> None:
+    """Every schema and table folder, without DMS's control tables and our own change records."""
+    world.put_raw(ORDERS, LOAD)
+    world.put_raw(table_path("orders", "hr"), LOAD)
+    world.put_raw(table_path("awsdms_status"), LOAD)
+    world.put_raw(table_path("orders", "_changes"), "x.json")
+    world.clients.s3.put_object(Bucket="raw-bucket", Key="dms/readme.txt", Body=b"x")
+
+    found = discover(world.clients.s3, RawScope.parse(SETTINGS.raw))
+
+    assert found == Discovered((table_path("orders", "hr"), ORDERS), ())
+
+
+def test_discovers_more_than_a_page(world: World) -> None:
+    """A schema with 1,100 tables is listed whole."""
+    names = [f"t{number:04d}" for number in range(1100)]
+    for name in names:
+        world.clients.s3.put_object(Bucket="raw-bucket", Key=f"dms/shop/{name}/{LOAD}", Body=b"")
+
+    found = discover(world.clients.s3, RawScope.parse(SETTINGS.raw))
+
+    assert [path.table for path in found.paths] == names
+
+
+def test_wildcard_takes_some_schemas(world: World) -> None:
+    """`sales_*` leaves other schemas alone."""
+    for schema in ("sales_eu", "sales_us", "hr"):
+        world.put_raw(table_path("orders", schema), LOAD)
+
+    found = discover(world.clients.s3, RawScope.parse("s3://raw-bucket/dms/sales_*"))
+
+    assert [path.schema for path in found.paths] == ["sales_eu", "sales_us"]
+
+
+def test_unsafe_names_are_reported(world: World) -> None:
+    """A folder that can't be a table is named in a warning, and the others are found."""
+    for name in ("a,b", "_hidden", "fine"):
+        world.clients.s3.put_object(Bucket="raw-bucket", Key=f"dms/shop/{name}/{LOAD}", Body=b"")
+
+    result = look(world)
+
+    assert [fact.path for fact in result.tables] == ["raw-bucket/dms/shop/fine/"]
+    assert len(result.warnings) == 2
+    assert any("raw-bucket/dms/shop/a,b/" in text for text in result.warnings)
+
+
+def test_new_table_gets_an_inactive_item(world: World) -> None:
+    """The item has the defaults that users of the AWS sample know, and the lake folder."""
+    world.put_raw(ORDERS, LOAD)
+
+    (fact,) = look(world).tables
+
+    assert fact.is_new
+    assert fact.state is not None
+    assert not fact.state.active
+    assert world.item(ORDERS) == default_item(ORDERS, "s3://lake-bucket/lake/shop/orders/")
+
+
+def test_a_second_look_finds_the_item(world: World) -> None:
+    """An item is created once; a person's edits stay."""
+    world.put_raw(ORDERS, LOAD)
+    look(world)
+    world.table.set_attributes(str(ORDERS), {"ActiveFlag": "True", "PrimaryKey": "id"})
+
+    (fact,) = look(world).tables
+
+    assert not fact.is_new
+    assert fact.state is not None
+    assert fact.state.active
+    assert [file.base for file in fact.listing.loads] == [LOAD]
+
+
+def test_dry_look_writes_nothing(clients: Clients) -> None:
+    """Without create neither the state table nor an item is made, and the table is shown as it would be."""
+    clients.s3.create_bucket(Bucket="raw-bucket")
+    world = World(clients)
+    world.put_raw(ORDERS, LOAD)
+
+    (fact,) = look(world, create=False).tables
+
+    assert fact.is_new
+    assert clients.dynamodb.list_tables()["TableNames"] == []
+
+
+def test_state_table_is_created(clients: Clients) -> None:
+    """The first run needs no state table."""
+    clients.s3.create_bucket(Bucket="raw-bucket")
+    world = World(clients)
+    world.put_raw(ORDERS, LOAD)
+
+    look(world)
+
+    assert world.item(ORDERS)["ActiveFlag"] == "false"
+
+
+def test_short_item_of_a_person_is_completed(world: World) -> None:
+    """An item written by hand before the first run, with key and flag only, gets what it lacks and keeps what it has."""
+    world.put_raw(ORDERS, LOAD)
+    world.table.create({"path": str(ORDERS), "ActiveFlag": "true", "PrimaryKey": "id"})
+
+    (fact,) = look(world).tables
+
+    assert world.item(ORDERS) == {**default_item(ORDERS, "s3://lake-bucket/lake/shop/orders/"), "ActiveFlag": "true", "PrimaryKey": "id"}
+    assert fact.state is not None
+    assert fact.state.out_path == "s3://lake-bucket/lake/shop/orders/"
+
+
+def test_out_path_of_a_loaded_table_is_never_made_up(world: World) -> None:
+    """A loaded table whose out_path was taken away must not be sent to another folder."""
+    world.put_raw(ORDERS, LOAD)
+    world.put_item(ORDERS, Head=HEAD, out_path=None)
+
+    look(world)
+
+    assert "out_path" not in world.item(ORDERS)
+
+
+def test_snapshot_and_listing_of_a_loaded_table(world: World) -> None:
+    """The head's record gives files, rows and what was applied."""
+    world.put_loaded(ORDERS, LOAD)
+    world.put_raw(ORDERS, "20240501-010000000.parquet")
+
+    (fact,) = look(world).tables
+
+    assert fact.problem is None
+    assert fact.snapshot.change == HEAD
+    assert fact.snapshot.rows == 10
+    assert [file.base for file in fact.listing.cdc] == ["20240501-010000000.parquet"]
+
+
+def test_inactive_and_paused_tables_are_not_listed(world: World) -> None:
+    """Nobody pays for listing what no run would touch; an unfinished step is looked at though the table is inactive."""
+    world.put_loaded(ORDERS, LOAD, ActiveFlag="false")
+    world.put_loaded(STORES, LOAD, ActiveFlag="false", Publishing=HEAD)
+
+    orders, stores = look(world).tables
+
+    assert orders.listing.loads == ()
+    assert stores.snapshot.change == HEAD
+
+
+def test_one_tables_failure_is_its_own(world: World) -> None:
+    """A missing record, a nonsense attribute and a missing bucket are problems of three tables; the fourth is read."""
+    world.put_loaded(STORES, LOAD)
+    world.put_raw(ORDERS, LOAD)
+    world.put_item(ORDERS, Head="0000000009-000001-0123abcd")
+    world.put_item(table_path("bad"), ActiveFlag="perhaps")
+    world.put_item(replace(table_path("away"), bucket="no-such-bucket"), out_path="s3://lake-bucket/lake/x/y/")
+
+    facts = {fact.path: fact for fact in look(world, everything=True).tables}
+
+    codes = {path: fact.problem.code if fact.problem else "" for path, fact in facts.items()}
+    assert codes == {
+        str(ORDERS): "record-gone", str(table_path("bad")): "bad-attribute", "no-such-bucket/dms/shop/away/": "no-bucket", str(STORES): "",
+    }  # fmt: skip
+
+
+def test_items_outside_of_the_scope_are_left_alone(world: World) -> None:
+    """Another controller's tables are in the same state table; only an unfinished step of theirs is taken up."""
+    other = replace(ORDERS, prefix="elsewhere/shop/")
+    unfinished = replace(STORES, prefix="elsewhere/shop/")
+    world.put_item(other)
+    world.put_loaded(unfinished, LOAD, CatalogPending=HEAD)
+
+    assert [fact.path for fact in look(world).tables] == [str(unfinished)]
+    assert [fact.path for fact in look(world, everything=True).tables] == [str(other), str(unfinished)]
+
+
+@pytest.mark.parametrize("text", ["raw-bucket/dms/shop/orders", "s3://raw-bucket/dms/shop/orders/", "shop.orders", "orders"])
+def test_a_person_names_a_table(world: World, text: str) -> None:
+    """By its whole path in any spelling, or by its name."""
+    world.put_item(ORDERS)
+    world.put_item(STORES)
+
+    assert [fact.path for fact in look(world, text, text).tables] == [str(ORDERS)]
+
+
+@pytest.mark.parametrize("text", ["raw-bucket/dms/shop/nowhere", "nowhere", "shop.nowhere"])
+def test_an_unknown_table_is_a_usage_error(world: World, text: str) -> None:
+    """Nothing is read for a misspelled table."""
+    world.put_item(ORDERS)
+
+    with pytest.raises(UsageError, match="nowhere"):
+        look(world, text)
+
+
+def test_no_table_below_raw_says_what_to_check(world: World) -> None:
+    """The warning names bucket, prefix and the DMS settings."""
+    (warning,) = look(world).warnings
+
+    for words in ("bucket raw-bucket", "'dms/'", "BucketName", "BucketFolder"):
+        assert words in warning
+
+
+def test_missing_raw_bucket_fails_the_call(clients: Clients) -> None:
+    """There is nothing to plan where the raw bucket isn't: that is configuration."""
+    with pytest.raises(Exception, match="NoSuchBucket") as raised:
+        gather(clients, StateTable(clients, "T"), Question(SETTINGS), NOW)
+
+    assert isinstance(aws_error(raised.value), ConfigurationError)

@@ -1,0 +1,191 @@
+"""The planner: one action per table, packed into runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.gather import Facts
+from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, TablePlan, find_clashes, is_small, pack_runs, pending_bytes, plan_run
+from glue_jobs.core.errors import ConfigurationError, blocked
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.paths import TablePath
+from tests.controller.world import facts, gathered, raw_file, table_path
+
+ORDERS = table_path()
+LOAD = raw_file(ORDERS, "LOAD00000001.parquet", 1000)
+CDC = [raw_file(ORDERS, f"20240501-0{hour}0000000.parquet", 10 + hour) for hour in range(1, 6)]
+
+
+def one(fact: Facts, limits: Limits | None = None) -> TablePlan:
+    (table,) = plan_run(gathered(fact, limits=limits)).tables
+    return table
+
+
+@pytest.mark.parametrize(
+    ("fact", "action", "job"),
+    [
+        (facts(ORDERS, LOAD), "load", LOAD_INITIAL),
+        (facts(ORDERS, CDC[0]), "apply", LOAD_INCREMENTAL),
+        (facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0])), "apply", LOAD_INCREMENTAL),
+        (facts(ORDERS, CDC[0], loaded=(LOAD, CDC[1])), "apply-late", LOAD_INCREMENTAL),
+        (facts(ORDERS, loaded=(LOAD,)), "up-to-date", ""),
+        (facts(ORDERS, raw_file(ORDERS, "LOAD00000002.parquet"), loaded=(LOAD,)), "reload", LOAD_INITIAL),
+        (facts(ORDERS, raw_file(ORDERS, "LOAD00000002.parquet", age_hours=0), loaded=(LOAD,)), "reload-waits", ""),
+        (facts(ORDERS, loaded=(LOAD,), Publishing="x"), "finish", LOAD_INCREMENTAL),
+        (facts(ORDERS, loaded=(LOAD,), CatalogPending="x", ActiveFlag="false"), "finish", LOAD_INCREMENTAL),
+        (facts(ORDERS, loaded=(LOAD,), Request="repartition"), "repartition", LOAD_INCREMENTAL),
+        (facts(ORDERS, LOAD, ActiveFlag="false"), "inactive", ""),
+        (facts(ORDERS, LOAD, Paused="rolled back"), "paused", ""),
+        (facts(ORDERS), "no-files", ""),
+        (facts(ORDERS, LOAD, raw_file(ORDERS, "notes.txt")), "blocked", ""),
+    ],
+)
+def test_action_and_job(fact: Facts, action: str, job: str) -> None:
+    """Loads go to LoadInitial, all other work to LoadIncremental, and a table at rest to no job."""
+    table = one(fact)
+
+    assert (table.action, table.job) == (action, job)
+
+
+def test_files_and_bytes_of_a_batch() -> None:
+    """files and bytes are the next batch's; pending_bytes is all that waits."""
+    table = one(facts(ORDERS, *CDC[1:], loaded=(LOAD, CDC[0])), Limits(batch_files=2))
+
+    assert (table.files, table.bytes) == (2, CDC[1].size + CDC[2].size)
+    assert table.pending_bytes == sum(file.size for file in CDC[1:])
+    assert "2 more" in table.reason
+
+
+def test_unfinished_step_does_not_hide_what_is_pending() -> None:
+    """A table that must finish a publish first is weighed by what it applies after that."""
+    fact = facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0]), Publishing="x")
+
+    assert pending_bytes(fact, gathered(fact)) == CDC[1].size
+
+
+def test_rewrite_weighs_the_table() -> None:
+    """A rewrite's bytes are those of the table."""
+    assert one(facts(ORDERS, loaded=(LOAD,), table_bytes=5000, Request="repartition")).pending_bytes == 5000
+
+
+def test_unreadable_table_is_a_problem_of_its_own() -> None:
+    """One table's error is in its plan, and the other table is planned."""
+    bad = Facts("raw-bucket/dms/shop/bad/", problem=blocked("bad-attribute", "the attribute ActiveFlag can't be read", todo="correct it"))
+    config = Facts("raw-bucket/dms/shop/denied/", problem=ConfigurationError("denied"))
+
+    plan = plan_run(gathered(bad, config, facts(ORDERS, LOAD)))
+
+    assert [table.action for table in plan.tables] == ["error", "error", "load"]
+    assert plan.tables[0].problem is not None
+    assert plan.tables[0].problem.todo == "correct it"
+    assert plan.tables[1].problem is not None
+    assert plan.tables[1].problem.exit_code == 3
+    assert [run.paths for run in plan.runs] == [(str(ORDERS),)]
+
+
+def test_loads_come_first_and_large_before_small() -> None:
+    """LoadInitial's runs come before LoadIncremental's; of one job the largest first."""
+    paths = [table_path(name) for name in ("a", "b", "c", "d")]
+    tables = [
+        facts(paths[0], raw_file(paths[0], "20240501-010000000.parquet", 10)),
+        facts(paths[1], raw_file(paths[1], "LOAD00000001.parquet", 10)),
+        facts(paths[2], raw_file(paths[2], "LOAD00000001.parquet", 5000)),
+        facts(paths[3], raw_file(paths[3], "LOAD00000001.parquet", 20)),
+    ]
+
+    plan = plan_run(gathered(*tables, limits=Limits(packed_pending_bytes=1000)))
+
+    assert [(run.job, run.paths) for run in plan.runs] == [
+        (LOAD_INITIAL, (str(paths[2]),)),
+        (LOAD_INITIAL, (str(paths[1]), str(paths[3]))),
+        (LOAD_INCREMENTAL, (str(paths[0]),)),
+    ]
+    assert [plan.run_of(str(path)) for path in paths] == [3, 2, 1, 2]
+
+
+@st.composite
+def planned(draw: st.DrawFn) -> list[TablePlan]:
+    jobs = st.sampled_from(["", LOAD_INITIAL, LOAD_INCREMENTAL])
+    sizes = st.integers(0, 200)
+    return [
+        TablePlan(f"bucket/s/t{number:02d}/", "x", job=draw(jobs), pending_bytes=draw(sizes), table_bytes=draw(sizes))
+        for number in range(draw(st.integers(0, 30)))
+    ]
+
+
+@given(planned(), st.integers(1, 300), st.integers(1, 6), st.integers(0, 200), st.integers(1, 200))
+def test_packing(tables: list[TablePlan], run_bytes: int, run_tables: int, pending: int, table: int) -> None:
+    """Every table with a job is in one run of that job; a large one alone; shared runs keep both bounds."""
+    limits = Limits(packed_run_bytes=run_bytes, packed_run_tables=run_tables, packed_pending_bytes=pending, small_table_bytes=table)
+    by_path = {table.path: table for table in tables}
+
+    runs = pack_runs(tables, limits)
+
+    assert Counter((run.job, path) for run in runs for path in run.paths) == Counter(
+        (table.job, table.path) for table in tables if table.job
+    )
+    for run in runs:
+        members = [by_path[path] for path in run.paths]
+        assert run.pending_bytes == sum(member.pending_bytes for member in members)
+        if len(members) > 1:
+            assert all(is_small(member, limits) for member in members)
+            assert run.pending_bytes <= run_bytes
+            assert len(members) <= run_tables
+
+
+@given(planned())
+def test_packing_is_the_same_for_any_order(tables: list[TablePlan]) -> None:
+    """The order in which tables were read doesn't show in the runs."""
+    assert pack_runs(tables, Limits()) == pack_runs(list(reversed(tables)), Limits())
+
+
+def test_two_new_tables_with_one_catalog_name_are_both_refused() -> None:
+    """`sales.a_b` and `sales_a.b` would be one catalog table: both errors name both paths, and no run is started."""
+    first, second = TablePath("raw-bucket", "dms/sales/", "a_b/"), TablePath("raw-bucket", "dms/sales_a/", "b/")
+
+    plan = plan_run(gathered(*(facts(path, raw_file(path, "LOAD00000001.parquet")) for path in (first, second))))
+
+    assert [table.action for table in plan.tables] == ["blocked", "blocked"]
+    assert plan.runs == ()
+    for table in plan.tables:
+        assert table.problem is not None
+        assert str(first) in table.problem.message
+        assert str(second) in table.problem.message
+
+
+def test_a_loaded_table_keeps_its_catalog_name() -> None:
+    """Of two with one name, the new one gives way, and the loaded one goes on."""
+    old, new = TablePath("raw-bucket", "dms/sales/", "a_b/"), TablePath("raw-bucket", "dms/sales_a/", "b/")
+    tables = [facts(old, loaded=(raw_file(old, "LOAD00000001.parquet"),)), facts(new, raw_file(new, "LOAD00000001.parquet"))]
+
+    assert set(find_clashes(tables)) == {str(new)}
+
+
+def test_a_name_of_its_own_resolves_the_clash() -> None:
+    """CatalogTable in the item is the name; inactive tables don't count."""
+    first, second = TablePath("raw-bucket", "dms/sales/", "a_b/"), TablePath("raw-bucket", "dms/sales_a/", "b/")
+
+    assert find_clashes([facts(first), facts(second, CatalogTable="other")]) == {}
+    assert find_clashes([facts(first), facts(second, ActiveFlag="false")]) == {}
+
+
+@pytest.mark.parametrize(
+    "other", ["s3://lake-bucket/lake/shop/orders/", "s3://lake-bucket/lake/shop/orders/part/", "s3://lake-bucket/lake/shop/"]
+)
+def test_two_tables_in_one_lake_folder_are_refused(other: str) -> None:
+    """The same folder, or one inside the other, would mix two tables' files."""
+    second = table_path("second")
+
+    clashes = find_clashes([facts(ORDERS), facts(second, out_path=other)])
+
+    assert set(clashes) == {str(ORDERS), str(second)}
+    assert clashes[str(ORDERS)].code == "lake-folder-taken"
+
+
+def test_folders_that_only_begin_alike_are_fine() -> None:
+    """`orders/` and `orders2/` are two folders."""
+    assert find_clashes([facts(ORDERS), facts(table_path("orders2"))]) == {}

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Mapping, Sequence
 
 from glue_jobs.core.intake import TakeLoad
 from glue_jobs.entry import exit_as_glue_wants
@@ -13,9 +15,10 @@ from glue_jobs.protocol.job import run_job
 from glue_jobs.spark.worker import SparkWorker
 
 
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
     """Load the tables in argv; the exit code of the job."""
-    return run_job("LoadInitial", (TakeLoad,), SparkWorker, argv)
+    environment = os.environ if environment is None else environment
+    return run_job("LoadInitial", (TakeLoad,), lambda settings: SparkWorker(settings, environment), argv, environment)
 
 
 if __name__ == "__main__":

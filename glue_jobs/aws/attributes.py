@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+MAX_WHOLE = 1e37  # DynamoDB keeps 38 digits
+
 
 def plain_item(item: Mapping[str, Any]) -> dict[str, Any]:
     """An item (attribute name → typed value) with plain values."""
@@ -77,4 +79,7 @@ def _number(digits: str) -> Any:
 
 
 def _digits(value: Any) -> str:
-    return repr(value) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        # Read back as an int, so all digits of it: the shortest form of a large float is another number.
+        return str(int(value)) if value.is_integer() and abs(value) < MAX_WHOLE else repr(value)
+    return str(value)

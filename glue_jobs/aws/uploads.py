@@ -77,7 +77,8 @@ class MultipartWriter:
         self._buffer += view
         self._size += len(view)
         while len(self._buffer) >= self._part_bytes:
-            part = bytes(self._buffer[: self._part_bytes])
+            with memoryview(self._buffer) as whole:  # a slice of the bytearray itself would be one more copy
+                part = bytes(whole[: self._part_bytes])
             del self._buffer[: self._part_bytes]
             self._send(part)
         return len(view)
@@ -194,6 +195,8 @@ def complete_upload(
             pause(0.2 * 2**attempt)
         if (attempt or look_first) and key_versions(s3, bucket, key).data:
             return "done"
+        if attempt and not _is_open(s3, bucket, key, upload.id):
+            return _after_the_end(s3, bucket, key)
         try:
             s3.complete_multipart_upload(Bucket=bucket, Key=key, UploadId=upload.id, MultipartUpload={"Parts": parts})
             return "done"
@@ -201,7 +204,7 @@ def complete_upload(
             continue
         except ClientError as error:
             if error_code(error) == "NoSuchUpload":
-                return "done" if key_versions(s3, bucket, key).data else "gone"
+                return _after_the_end(s3, bucket, key)
             if error_code(error) in RETRYABLE:
                 continue
             raise
@@ -210,6 +213,22 @@ def complete_upload(
         "aws-busy",
         "run again: the next run looks and goes on",
     )
+
+
+def _after_the_end(s3: S3Client, bucket: str, key: str) -> Literal["done", "gone"]:
+    """How an upload that is there no more has ended: looked at afterwards, or one that is completed right now would look gone."""
+    return "done" if key_versions(s3, bucket, key).data else "gone"
+
+
+def _is_open(s3: S3Client, bucket: str, key: str, upload_id: str) -> bool:
+    """Whether S3 still has the upload."""
+    try:
+        s3.list_parts(Bucket=bucket, Key=key, UploadId=upload_id, MaxParts=1)
+    except ClientError as error:
+        if error_code(error) != "NoSuchUpload":
+            raise
+        return False
+    return True
 
 
 def _part_request(part: Part) -> Any:

@@ -51,7 +51,7 @@ class DataFileWriter:
     ) -> None:
         """schema: the columns of the file. dictionary: the columns to write with one; True: chosen by the first rows.
 
-        row_group_bytes: of rows in memory, at most (a single larger row stands alone).
+        row_group_bytes: of rows in memory; rows that come together are cut as if all were of their average size.
         """
         self.rows = 0
         self._sink, self._schema = _Counted(sink), schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,7 @@ _R = TypeVar("_R")
 # Shared values that this process has unpacked: a worker lives for many tasks, and a batch's net changes are large.
 _UNPACKED: OrderedDict[str, Any] = OrderedDict()
 _KEEP = 2
+SHUFFLE_BYTES = 32 * 1024 * 1024
 
 
 class Shared(Generic[_T]):
@@ -66,6 +68,12 @@ class SparkEngine:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.slots = spark.sparkContext.defaultParallelism
+        self.size_shuffles(0)
+
+    def size_shuffles(self, size_bytes: float) -> None:
+        """Let the next shuffles have partitions of about SHUFFLE_BYTES; Spark's 200 cost seconds where there is little to move."""
+        count = max(self.slots, math.ceil(size_bytes / SHUFFLE_BYTES))
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(count))
 
     def map(self, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
         if not items:

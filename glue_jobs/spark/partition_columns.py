@@ -156,7 +156,9 @@ def _float_text(text: str | None) -> str | None:
 def value_of(text: str, kind: pa.DataType) -> pa.Scalar:
     """The value of a folder's text (unescaped) in a lake type. Raises ValueError or ArrowInvalid if it is none of that type."""
     if pt.is_boolean(kind):
-        return pa.scalar({"true": True, "false": False}.get(text), kind)
+        if text not in ("true", "false"):
+            raise ValueError("neither true nor false")
+        return pa.scalar(text == "true", kind)
     if pt.is_integer(kind):
         return pa.scalar(int(text), kind)
     if pt.is_floating(kind):

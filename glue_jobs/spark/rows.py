@@ -95,6 +95,7 @@ def spark_ranked(engine: SparkEngine, place: Place, shape: Shape, heads: Sequenc
     from pyspark.sql import functions as F
 
     rows = spark_rows(engine, place, shape, heads)
+    engine.size_shuffles(sum(head.file.size for head in heads))
     names = plain_names(shape.schema)
     if not shape.key:
         return rows.select(*names, "op", "position")

@@ -26,14 +26,14 @@ def spark_session() -> Any:
         home = find_java_home()
         if home:
             os.environ["JAVA_HOME"] = home
-    try:
-        from awsglue.context import GlueContext
-    except ImportError:
+    if any(word.startswith("--JOB_NAME") for word in sys.argv):
+        from awsglue.context import GlueContext  # Glue's own, or the embedded AWS's stand-in
+
+        spark = GlueContext(SparkContext.getOrCreate()).spark_session
+    else:
         from pyspark.sql import SparkSession
 
         spark = SparkSession.builder.getOrCreate()
-    else:
-        spark = GlueContext(SparkContext.getOrCreate()).spark_session
     for name, value in SESSION_CONF.items():
         spark.conf.set(name, value)
     spark.sparkContext.setLogLevel("WARN")

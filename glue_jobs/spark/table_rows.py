@@ -84,6 +84,7 @@ def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) 
 
     names, parts = plain_names(shape.schema), [f"p{index}" for index in range(len(shape.partitioning))]
     keys = [names[[column.name for column in shape.schema].index(name)] for name in shape.key]
+    engine.size_shuffles(plan.size_bytes * 4)  # in memory rows are several times as large as in compressed files
     rows = _source_rows(engine, place, shape, plan.sources, parts)
     if not plan.ranked and keys:
         surplus = rows.groupBy(*keys).count().where("count > 1").agg(F.sum(F.col("count") - 1)).collect()[0][0]

@@ -1,0 +1,149 @@
+"""A source table, its raw files and its lake table, for tests: write what DMS would write, run a job, look at the lake."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from glue_jobs import load_incremental, load_initial
+from glue_jobs.aws.clients import Clients, make_clients
+from glue_jobs.aws.objects import list_files, read_bytes
+from glue_jobs.aws.records import read_record
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.core.partitioning import values_of
+from glue_jobs.core.paths import TablePath, lake_folder
+from glue_jobs.core.record import ChangeRecord
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import default_item, read_state
+from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.spark.arrow_types import conform
+from glue_jobs.spark.partition_columns import with_partition_columns
+from infra.local.dms_files import DmsRow, cdc_file_name, dms_parquet, dms_table, load_file_name
+
+DRIVER = "1000000000"  # bytes: all work in the driver, no Spark
+JOBS = {"LoadInitial": load_initial.main, "LoadIncremental": load_incremental.main}
+START = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
+
+
+def op_rows(rows: Iterable[tuple[str, Sequence[Any]]]) -> list[DmsRow]:
+    """Rows from (`I`, `U` or `D`; values)."""
+    return [DmsRow(op, values) for op, values in rows]
+
+
+@dataclass
+class LakeTable:
+    """One table on an embedded AWS. Rows are tuples in the order of `columns`; CDC files get names a second apart."""
+
+    environment: Mapping[str, str]
+    raw: str  # s3://bucket/prefix/
+    lake: str
+    columns: pa.Schema
+    primary_key: str = "id"
+    partition_key: str = "null"
+    table: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:10]}")
+    timestamp_column: str | None = None
+    _seconds: Any = field(default_factory=itertools.count, repr=False)
+
+    def __post_init__(self) -> None:
+        self.clients: Clients = make_clients(self.environment)
+        self.state_table = StateTable(self.clients, self.environment["DMSLAKE_STATE_TABLE"])
+        self.state_table.ensure()
+        bucket, prefix = self.raw[5:].split("/", 1)
+        self.path = TablePath(bucket, f"{prefix}shop/", f"{self.table}/")
+        self.out_path = lake_folder(self.lake, self.path)
+        self.state_table.create(default_item(self.path, str(self.out_path)))
+        self.edit(PrimaryKey=self.primary_key, PartitionKey=self.partition_key, ActiveFlag="true")
+
+    # --- the source
+
+    def put_raw(self, name: str, data: bytes) -> str:
+        key = self.path.raw.key + name
+        self.clients.s3.put_object(Bucket=self.path.bucket, Key=key, Body=data)
+        return key
+
+    def delete_raw(self, name: str) -> None:
+        self.clients.s3.delete_object(Bucket=self.path.bucket, Key=self.path.raw.key + name)
+
+    def parquet(self, rows: Iterable[Any], with_op: bool = True, columns: pa.Schema | None = None) -> bytes:
+        """A DMS file; rows are (op, values) or DmsRow."""
+        dms = [row if isinstance(row, DmsRow) else DmsRow(*row) for row in rows]
+        return dms_parquet(dms_table(columns or self.columns, dms, timestamp_column=self.timestamp_column, with_op=with_op))
+
+    def load(self, rows: Iterable[Sequence[Any]], number: int = 1, columns: pa.Schema | None = None) -> str:
+        return self.put_raw(load_file_name(number), self.parquet((("I", row) for row in rows), columns=columns))
+
+    def cdc(self, rows: Iterable[Any], columns: pa.Schema | None = None, name: str | None = None) -> str:
+        return self.put_raw(name or self.next_name(), self.parquet(rows, columns=columns))
+
+    def next_name(self) -> str:
+        return cdc_file_name(START + timedelta(seconds=next(self._seconds)))
+
+    # --- the item
+
+    def item(self) -> dict[str, Any]:
+        return self.state_table.get(str(self.path)) or {}
+
+    def edit(self, **values: Any) -> None:
+        self.state_table.set_attributes(str(self.path), values)
+
+    def remove(self, *names: str) -> None:
+        self.state_table.set_attributes(str(self.path), {}, names)
+
+    # --- runs
+
+    def run(self, job: str = "LoadIncremental", **settings: Any) -> int:
+        """Run a job in this process; its exit code."""
+        given = {"driver_bytes": DRIVER, "lease_seconds": "5", "database": self.environment["DMSLAKE_DATABASE"], **settings}
+        argv = ["--path", str(self.path), "--state_table", self.environment["DMSLAKE_STATE_TABLE"]]
+        for name, value in given.items():
+            argv += [f"--{name}", str(value)]
+        return JOBS[job](argv, self.environment)
+
+    def sync(self, **settings: Any) -> None:
+        """Both jobs, which must succeed."""
+        for job in JOBS:
+            code = self.run(job, **settings)
+            assert code == 0, self.item().get("LastRun")
+
+    # --- the lake
+
+    def snapshot(self) -> Snapshot:
+        return read_snapshot(self.clients.s3, self.out_path, str(self.item().get("Head", "")))
+
+    def head(self) -> ChangeRecord:
+        return read_record(self.clients.s3, self.out_path, self.item()["Head"])
+
+    def visible(self) -> set[str]:
+        """Paths of the objects a reader lists below the table's folder."""
+        return {file.key[len(self.out_path.key) :] for file in list_files(self.clients.s3, self.out_path.bucket, self.out_path.key)}
+
+    def read(self) -> pa.Table:
+        """The table as a reader by path sees it: every visible object, partition columns from the folders."""
+        snapshot, tables = self.snapshot(), []
+        for path in sorted(self.visible()):
+            data = read_bytes(self.clients.s3, self.out_path.bucket, self.out_path.key + path)
+            table = pq.read_table(pa.BufferReader(data))
+            table = with_partition_columns(table, snapshot.partitioning, values_of(path, snapshot.partitioning), snapshot.schema)
+            tables.append(conform(table, snapshot.schema, path))
+        return pa.concat_tables(tables) if tables else pa.table({column.name: [] for column in snapshot.schema})
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All rows, sorted by their text, in the lake's column order."""
+        table = self.read()
+        return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
+
+    def check_folder(self) -> None:
+        """The folder holds what the head's snapshot says, no more and no less, and nothing waits."""
+        assert self.visible() == set(self.snapshot().files)
+        assert "Publishing" not in self.item()
+        assert "LeaseOwner" not in self.item()
+
+    def state(self) -> Any:
+        return read_state(self.item())

@@ -1,0 +1,191 @@
+"""The client factory and the deadline."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.config import Config
+
+import glue_jobs.aws.clients as module
+from glue_jobs.aws.clients import Deadline, make_clients, worker_s3
+from glue_jobs.core.errors import ConfigurationError, LeaseLost
+from tests.aws.faults import Injected, after, s3_error
+
+PAST = -1.0
+
+
+def test_an_endpoint_for_one_service_wins_over_the_one_for_all(environment: dict[str, str]) -> None:
+    """AWS_ENDPOINT_URL_S3 is S3's alone; DynamoDB and Glue keep AWS_ENDPOINT_URL."""
+    clients = make_clients({**environment, "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"})
+
+    endpoints = [client.meta.endpoint_url for client in (clients.s3, clients.dynamodb, clients.glue)]
+
+    assert endpoints == ["http://127.0.0.1:9", environment["AWS_ENDPOINT_URL"], environment["AWS_ENDPOINT_URL"]]
+
+
+def test_s3_is_addressed_by_path_at_an_endpoint_of_its_own(s3: Any, bucket: str) -> None:
+    """No DNS name is made of the bucket, which would not resolve."""
+    seen = Injected(s3, "ListObjectsV2")
+
+    s3.list_objects_v2(Bucket=bucket)
+
+    assert f"/{bucket}?" in seen.requests[0].url
+
+
+def test_without_an_endpoint_aws_is_addressed(environment: dict[str, str]) -> None:
+    """An empty variable counts as not given, and the region decides."""
+    clients = make_clients({**environment, "AWS_ENDPOINT_URL": "", "AWS_REGION": "eu-central-1"})
+
+    assert clients.dynamodb.meta.endpoint_url == "https://dynamodb.eu-central-1.amazonaws.com"
+
+
+def test_aws_default_region_counts_where_aws_region_is_missing() -> None:
+    """Both names are in use."""
+    clients = make_clients({"AWS_DEFAULT_REGION": "eu-west-3"})
+
+    assert clients.glue.meta.region_name == "eu-west-3"
+
+
+def test_an_endpoint_needs_no_region(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local server works without any AWS configuration."""
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+
+    clients = make_clients({"AWS_ENDPOINT_URL": endpoint})
+
+    assert clients.s3.meta.region_name == "us-east-1"
+
+
+def test_no_region_and_no_endpoint_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what to set."""
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+
+    with pytest.raises(ConfigurationError, match="AWS_REGION") as caught:
+        make_clients({}).dynamodb  # noqa: B018
+
+    assert caught.value.code == "region"
+
+
+def test_an_unknown_profile_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the profile."""
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+
+    with pytest.raises(ConfigurationError, match="nobody") as caught:
+        make_clients({"AWS_PROFILE": "nobody", "AWS_REGION": "us-east-1"}).s3  # noqa: B018
+
+    assert caught.value.code == "profile"
+
+
+def test_a_profile_gives_credentials_and_region(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS_PROFILE is honoured from the given environment, not only from the process's."""
+    config = tmp_path / "config"
+    config.write_text("[profile work]\nregion = eu-north-1\naws_access_key_id = A\naws_secret_access_key = B\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+
+    client = make_clients({"AWS_PROFILE": "work"}).glue
+
+    assert client.meta.region_name == "eu-north-1"
+
+
+def test_an_older_botocore_gets_no_options_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Glue's Python shell has a botocore whose Config refuses the checksum options."""
+
+    def old_config(**options: Any) -> Config:
+        if "request_checksum_calculation" in options:
+            raise TypeError("Got unexpected keyword argument 'request_checksum_calculation'")
+        return Config(**options)
+
+    monkeypatch.setattr(module, "Config", old_config)
+
+    config: Any = module._config(path_style=True)
+
+    assert (config.retries["mode"], config.s3) == ("standard", {"addressing_style": "path"})
+
+
+def test_a_write_after_the_deadline_is_not_sent(s3: Any, bucket: str, deadline: Deadline) -> None:
+    """The object isn't there afterwards."""
+    deadline.set(time.monotonic() + PAST)
+
+    with pytest.raises(LeaseLost):
+        s3.put_object(Bucket=bucket, Key="a", Body=b"1")
+
+    assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+
+
+def test_each_kind_of_write_is_stopped(clients: Any, bucket: str, table: Any, deadline: Deadline) -> None:
+    """S3, DynamoDB and Glue; put, delete, copy, and all steps of an upload."""
+    s3, db, glue = clients.s3, clients.dynamodb, clients.glue
+    upload = {"Bucket": bucket, "Key": "a", "UploadId": "u"}
+    key = {"TableName": table.name, "Key": {"path": {"S": "p"}}}
+    deadline.set(time.monotonic() + PAST)
+
+    for write in (
+        lambda: s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "a"}]}),
+        lambda: s3.create_multipart_upload(Bucket=bucket, Key="a"),
+        lambda: s3.upload_part(**upload, PartNumber=1, Body=b""),
+        lambda: s3.upload_part_copy(**upload, PartNumber=1, CopySource=f"{bucket}/b"),
+        lambda: s3.complete_multipart_upload(**upload),
+        lambda: s3.abort_multipart_upload(**upload),
+        lambda: s3.copy_object(Bucket=bucket, Key="a", CopySource=f"{bucket}/b"),
+        lambda: db.update_item(**key),
+        lambda: db.put_item(TableName=table.name, Item={"path": {"S": "p"}}),
+        lambda: db.delete_item(**key),
+        lambda: glue.create_database(DatabaseInput={"Name": "d"}),
+        lambda: glue.batch_create_partition(DatabaseName="d", TableName="t", PartitionInputList=[]),
+    ):
+        with pytest.raises(LeaseLost):
+            write()
+
+
+def test_reads_pass_after_the_deadline(clients: Any, bucket: str, table: Any, deadline: Deadline) -> None:
+    """A run that lost its lease may still look what happened."""
+    deadline.set(time.monotonic() + PAST)
+
+    clients.s3.list_object_versions(Bucket=bucket)
+    found = (table.get("p"), table.batch_get(["p"]), list(table.scan()), clients.glue.get_databases()["DatabaseList"])
+
+    assert found[:3] == (None, {}, [])
+
+
+def test_a_retry_after_the_deadline_is_stopped(s3: Any, bucket: str, deadline: Deadline) -> None:
+    """The deadline passes between the first attempt, which S3 refuses, and the second, which is never sent."""
+    late = after(lambda: deadline.set(time.monotonic() + PAST), s3_error(503, "SlowDown"))
+    sent = Injected(s3, "PutObject", late)
+
+    with pytest.raises(LeaseLost):
+        s3.put_object(Bucket=bucket, Key="a", Body=b"1")
+
+    assert (sent.sent, s3.list_objects_v2(Bucket=bucket)["KeyCount"]) == (1, 0)
+
+
+def test_no_deadline_lets_writes_pass(s3: Any, bucket: str, deadline: Deadline) -> None:
+    """A released lease lifts the limit."""
+    deadline.set(time.monotonic() + PAST)
+    deadline.set(None)
+
+    s3.put_object(Bucket=bucket, Key="a", Body=b"1")
+
+    assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 1
+
+
+def test_a_completion_is_stopped_by_the_deadline_too(s3: Any, bucket: str, deadline: Deadline) -> None:
+    """Its own rule about retries doesn't turn LeaseLost into something else."""
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="a")["UploadId"]
+    deadline.set(time.monotonic() + PAST)
+
+    with pytest.raises(LeaseLost):
+        s3.complete_multipart_upload(Bucket=bucket, Key="a", UploadId=upload, MultipartUpload={"Parts": []})
+
+
+def test_a_worker_makes_its_client_once(environment: dict[str, str]) -> None:
+    """The order of the variables doesn't matter."""
+    items = tuple(environment.items())
+
+    assert worker_s3(items) is worker_s3(items[::-1])

@@ -76,7 +76,7 @@ class _Texts:
             if text is not None and not self._reads_back(text, value):
                 raise self._refused(
                     "bad-partition-value",
-                    value,
+                    shown(value),
                     "a value that a folder name can say",
                     "take another column in PartitionKey, or correct the value",
                 )

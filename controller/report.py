@@ -15,7 +15,7 @@ LEASE_HELD_EXIT = 4
 LEASE_HELD = Problem("lease-held", "another run holds the table's lease", "nothing: run again later")
 # Worst first: of several runs of one table the report shows the first of these that occurred.
 SEVERITY = ("failed", "blocked", "not-started", "lease-held", "committed", "waiting", "nothing")
-BAD = frozenset({"failed", "blocked", "not-started"})
+GOOD = frozenset({"committed", "waiting", "nothing", "inactive", "paused"})  # a word that we don't know is not taken for good
 # What a plan's action without a job means as an outcome.
 RESTS = {"up-to-date": "nothing", "no-files": "nothing", "reload-waits": "waiting", "inactive": "inactive", "paused": "paused"}
 SUMMED = ("inserted", "updated", "deleted", "ignored", "input_rows", "files_added", "files_superseded", "bytes_added")
@@ -49,9 +49,9 @@ class TableReport:
     def exit_code(self) -> int:
         if self.outcome == "lease-held":
             return LEASE_HELD_EXIT
-        if self.outcome in BAD:
-            return self.error.exit_code if self.error else 1
-        return 0
+        if self.outcome in GOOD:
+            return 0
+        return self.error.exit_code if self.error else 1
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from glue_jobs.core.intake import TakeLoad
 from glue_jobs.entry import exit_as_glue_wants

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError
 
 from glue_jobs.aws.translate import aws_error, translated
 from glue_jobs.core.errors import LeaseLost
@@ -173,10 +174,10 @@ def _refuse_blind_retry(response: Any, caught_exception: Exception | None, **_: 
 
     By raising, because what a handler returns can't forbid a retry in older botocore.
     """
-    if isinstance(caught_exception, LeaseLost):
-        return
     if caught_exception is not None:
-        raise Unanswered(str(caught_exception)) from caught_exception
+        if isinstance(caught_exception, BotoCoreError):  # a connection that broke; LeaseLost and defects pass
+            raise Unanswered(str(caught_exception)) from caught_exception
+        return
     status = response[0].status_code
     if status >= 500 or status == 429:
         raise Unanswered(f"HTTP status {status}")

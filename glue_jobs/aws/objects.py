@@ -22,9 +22,9 @@ READ_ATTEMPTS = 4
 HIDE_PAGE_KEYS = 250
 HIDE_THREADS = 4
 HIDE_ATTEMPTS = 6
-# A file that gives no ETag or size is looked at again: 404 and 412 say which of the two happened.
 _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "404", "NotFound", "MethodNotAllowed"})
 _CHANGED = frozenset({"PreconditionFailed", "412"})
+_SHORTER = frozenset({"InvalidRange", "416"})
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,8 @@ def _unreadable(error: ClientError, bucket: str, key: str, etag: str | None) -> 
         return file_gone(where)
     if error_code(error) in _CHANGED:
         return file_changed(where, expected=f"ETag {etag}", found="another ETag")
+    if error_code(error) in _SHORTER:
+        return file_changed(where, expected="the size it was listed with", found="an object that ends before the range asked for")
     return error
 
 

@@ -162,7 +162,7 @@ class MultipartWriter:
 
     def _end_pool(self) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=True)
+            self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
 

@@ -129,6 +129,16 @@ def test_a_file_that_changed_since_the_listing_blocks_the_table(s3: Any, bucket:
     assert caught.value.code == "raw-file-changed"
 
 
+def test_a_range_behind_the_end_means_a_file_that_changed(s3: Any, bucket: str) -> None:
+    """It was larger when it was listed."""
+    put(s3, bucket, "k", body=b"1")
+
+    with pytest.raises(TableBlocked) as caught:
+        read_bytes(s3, bucket, "k", start=10, stop=20)
+
+    assert caught.value.code == "raw-file-changed"
+
+
 def test_the_file_as_listed_is_read(s3: Any, bucket: str) -> None:
     """The condition holds where nothing changed."""
     put(s3, bucket, "k", body=b"1")

@@ -17,7 +17,7 @@ def same_clients() -> Clients:
     """One set for all tests: making clients loads service models, a quarter of a second each time."""
     with mock_aws():
         clients = make_clients(CREDENTIALS)
-        assert clients.s3 and clients.dynamodb and clients.glue
+        assert all((clients.s3, clients.dynamodb, clients.glue))
     return clients
 
 

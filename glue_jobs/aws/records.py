@@ -76,8 +76,7 @@ def list_records(s3: S3Client, out_path: S3Uri, after: str = "") -> Iterator[str
     """The ids of the changes that have a record, ascending; only those greater than `after`. Other objects are passed over."""
     folder = changes_folder(out_path)
     last = after
-    # A slash sorts behind the dot of `<after>.json` and of `<after>.json.gz`, and before every other id.
-    for file in list_files(s3, folder.bucket, folder.key, f"{folder.key}{after}/" if after else None):
+    for file in list_files(s3, folder.bucket, folder.key, folder.key + after if after else None):
         change = change_of_record(file.key)
         if change > last:
             last = change

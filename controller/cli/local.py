@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Callable
 
 import click
 
 from controller.cli.call import Call, with_call
+from glue_jobs.aws.clients import make_clients
 from glue_jobs.core.errors import ConfigurationError
 
 
-def _load(load: Callable[[], ModuleType], extra: str) -> ModuleType:
-    """The module, or an error that says how to install what it lacks."""
-    try:
-        return load()
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] in ("glue_jobs", "controller", "infra"):
-            raise
-        raise ConfigurationError(f"the package {error.name} is not installed", "no-package", f"pip install 'dmslake[{extra}]'") from error
+def _require(packages: Sequence[str], extra: str) -> None:
+    """Refuse, before anything is started, if a package isn't installed; some are only needed by processes that are started later."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise ConfigurationError(f"the package {package} is not installed", "no-package", f"pip install 'dmslake[{extra}]'")
 
 
 def _say(text: str) -> None:
@@ -31,7 +29,8 @@ def _say(text: str) -> None:
 @click.command()
 def demo() -> int:
     """Run the main job end to end on this machine: a shop's tables, two rounds of changes, and what they did."""
-    module = _load(lambda: importlib.import_module("infra.local.demo"), "local")
+    _require(("moto", "pyarrow", "pyspark"), "local")
+    module = importlib.import_module("infra.local.demo")
     return int(module.run_demo(_say) or 0)
 
 
@@ -40,7 +39,8 @@ def demo() -> int:
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Where the logs of job runs go.")
 def up(port: int, folder: Path | None) -> int:
     """Start an embedded AWS with buckets, state table and jobs, and keep it until Ctrl-C."""
-    module = _load(lambda: importlib.import_module("infra.local.up"), "local")
+    _require(("moto",), "local")
+    module = importlib.import_module("infra.local.up")
     return int(module.run_up(_say, port=port, folder=folder) or 0)
 
 
@@ -54,13 +54,7 @@ def up(port: int, folder: Path | None) -> int:
 def capture(call: Call, mysql: str, full_load: bool, follow: bool, interval_seconds: float, timestamp_column: str | None) -> int:
     """Write a MySQL or MariaDB database's rows and changes to --raw, as DMS would."""
     raw = call.settings.require("raw").raw
-    module = _load(lambda: importlib.import_module("infra.local.capture"), "local,capture")
-    client = open_s3()
-    return int(module.run_capture(mysql, raw, full_load, follow, interval_seconds, timestamp_column, _say, s3_client=client) or 0)
-
-
-def open_s3() -> object:
-    """The S3 client of this environment."""
-    from glue_jobs.aws.clients import make_clients
-
-    return make_clients(os.environ).s3
+    _require(("pyarrow", "pymysql", "pymysqlreplication"), "local,capture")
+    module = importlib.import_module("infra.local.capture")
+    s3 = make_clients(os.environ).s3
+    return int(module.run_capture(mysql, raw, full_load, follow, interval_seconds, timestamp_column, _say, s3_client=s3) or 0)

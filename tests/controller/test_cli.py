@@ -1,0 +1,601 @@
+"""The command line against a moto behind a port: what is printed, what is written, exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controller.cli import main
+from controller.cli.entry import cli
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.settings import setting_names
+from tests.controller.world import HEAD, World, as_json, table_path
+
+ORDERS, STORES = table_path("orders"), table_path("stores")
+LOAD, CDC = "LOAD00000001.parquet", "20240501-010000000.parquet"
+BLOCK = json.dumps({"code": "type-changed", "message": "id was int", "todo": "reload it", "signature": ""})
+Dmslake = Callable[..., "Done"]
+
+
+class Done:
+    """A command that ended."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        return as_json(self.out)
+
+
+@pytest.fixture
+def dmslake(capsys: pytest.CaptureFixture[str]) -> Dmslake:
+    """Runs a command line in this process."""
+
+    def run(*words: str) -> Done:
+        capsys.readouterr()
+        code = main([*words])
+        printed = capsys.readouterr()
+        return Done(code, printed.out, printed.err)
+
+    return run
+
+
+def create_jobs(world: World) -> None:
+    """The Glue jobs; moto ends their runs at once and runs nothing."""
+    for name in ("LoadInitial", "LoadIncremental"):
+        world.clients.glue.create_job(Name=name, Role="r", Command={"Name": "glueetl", "ScriptLocation": "s3://x/y.py"})
+
+
+# --- tables, activate, deactivate
+
+
+def test_tables_lists_new_ones_with_their_activate_line(served: World, dmslake: Dmslake) -> None:
+    """A table found below raw gets an inactive item and is shown with the command that activates it."""
+    served.put_raw(ORDERS, LOAD)
+
+    done = dmslake("tables")
+
+    assert done.code == 0
+    assert f"dmslake activate {ORDERS} --primary-key" in done.out
+    assert served.item(ORDERS)["ActiveFlag"] == "false"
+
+
+def test_tables_as_json(served: World, dmslake: Dmslake) -> None:
+    """One document with every table, loaded, blocked or unreadable."""
+    served.put_raw(ORDERS, LOAD)
+    served.put_item(STORES, Blocked=BLOCK, Head=HEAD)
+    served.put_item(table_path("bad"), ActiveFlag="perhaps")
+
+    tables = {table["path"]: table for table in dmslake("tables", "--output", "json").json["tables"]}
+
+    assert tables[str(ORDERS)]["state"] == "inactive"
+    assert tables[str(ORDERS)]["is_new"]
+    assert tables[str(STORES)]["state"] == "blocked"
+    assert "ActiveFlag" in tables[str(table_path("bad"))]["state"]
+
+
+def test_tables_without_lake_writes_nothing(served: World, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item's out_path is written once, so there is none before the lake is known."""
+    monkeypatch.delenv("DMSLAKE_LAKE")
+    served.put_raw(ORDERS, LOAD)
+
+    done = dmslake("tables")
+
+    assert (done.code, served.table.get(str(ORDERS))) == (0, None)
+    assert "--lake is not set" in done.err
+
+
+def test_activate_and_deactivate(served: World, dmslake: Dmslake) -> None:
+    """The item's attributes change as asked, and the next step is named."""
+    served.put_item(ORDERS, ActiveFlag="false", PrimaryKey="null")
+
+    done = dmslake("activate", "shop.orders", "--primary-key", "id, line", "--partition-key", "year(day)")
+
+    assert done.code == 0
+    assert f"dmslake run {ORDERS}" in done.out
+    item = served.item(ORDERS)
+    assert (item["ActiveFlag"], item["PrimaryKey"], item["PartitionKey"]) == ("true", "id,line", "year(day)")
+
+    assert dmslake("deactivate", str(ORDERS)).code == 0
+    assert served.item(ORDERS)["ActiveFlag"] == "false"
+
+
+def test_activate_lifts_a_pause(served: World, dmslake: Dmslake) -> None:
+    """The attribute is gone."""
+    served.put_item(ORDERS, Paused="rolled back")
+
+    assert dmslake("activate", "orders").code == 0
+    assert "Paused" not in served.item(ORDERS)
+
+
+def test_activate_as_json(served: World, dmslake: Dmslake) -> None:
+    """What was set, for programs."""
+    served.put_item(ORDERS, ActiveFlag="false")
+
+    assert dmslake("activate", str(ORDERS), "--output", "json").json["set"] == {"ActiveFlag": "true"}
+
+
+@pytest.mark.parametrize(
+    "words", [("activate", "nowhere", "--primary-key", "id"), ("activate", "raw-bucket/dms/shop/nowhere"), ("deactivate", "x")]
+)
+def test_an_unknown_table_is_refused(served: World, dmslake: Dmslake, words: tuple[str, ...]) -> None:
+    """A misspelled table makes no item."""
+    served.put_item(ORDERS)
+
+    done = dmslake(*words)
+
+    assert done.code == 2
+    assert "dmslake tables" in done.err
+    assert done.out == ""
+
+
+# --- plan and run
+
+
+def test_plan_is_run_dry_run_and_writes_nothing(served: World, dmslake: Dmslake) -> None:
+    """Both print the same; a new table is shown and no item made for it."""
+    served.put_raw(ORDERS, LOAD)
+    served.put_raw(STORES, LOAD)
+    served.put_item(STORES)
+
+    plan, dry = dmslake("plan", "--output", "json"), dmslake("run", "--dry-run", "--output", "json")
+
+    assert plan.code == dry.code == 0
+    assert plan.json == dry.json
+    assert [(table["path"], table["action"], table["run"]) for table in plan.json["tables"]] == [
+        (str(ORDERS), "inactive", None),
+        (str(STORES), "load", 1),
+    ]
+    assert plan.json["runs"] == [{"run": 1, "job": "LoadInitial", "paths": [str(STORES)], "pending_bytes": 100}]
+    assert served.table.get(str(ORDERS)) is None
+
+
+def test_plan_for_people(served: World, dmslake: Dmslake) -> None:
+    """A row per table, the blocked one's way out, the inactive one's activate line."""
+    served.put_raw(ORDERS, LOAD, "notes.txt")
+    served.put_item(ORDERS)
+    served.put_item(STORES, ActiveFlag="false")
+
+    done = dmslake("plan")
+
+    assert done.code == 0
+    assert "--skip-file notes.txt" in done.out
+    assert f"dmslake activate {STORES}" in done.out
+    assert "0 run(s)" in done.out
+
+
+def test_run_starts_what_plan_shows(served: World, dmslake: Dmslake) -> None:
+    """The runs that a plan lists are those that are started; a run without a result is exit code 1 with a reason."""
+    create_jobs(served)
+    served.put_raw(ORDERS, LOAD)
+    served.put_item(ORDERS)
+    plan = dmslake("plan", "--output", "json").json
+
+    done = dmslake("run", "--output", "json")
+
+    assert done.code == done.json["exit_code"] == 1
+    (table,) = done.json["tables"]
+    assert (table["path"], table["action"], table["error"]["code"]) == (str(ORDERS), plan["tables"][0]["action"], "no-result")
+    runs = served.clients.glue.get_job_runs(JobName="LoadInitial")["JobRuns"]
+    assert [run["Arguments"]["--path"] for run in runs] == [",".join(plan["runs"][0]["paths"])]
+
+
+def test_run_with_nothing_to_do_is_fine(served: World, dmslake: Dmslake) -> None:
+    """Up to date, inactive and paused tables: exit code 0, and the activate line."""
+    served.put_loaded(ORDERS, LOAD)
+    served.put_raw(STORES, LOAD)
+    served.put_item(table_path("held"), Paused="rolled back")
+
+    done = dmslake("run")
+
+    assert done.code == 0
+    assert f"dmslake activate {STORES}" in done.out
+
+
+def test_run_of_no_table_warns(served: World, dmslake: Dmslake) -> None:
+    """No table below raw: exit code 0 and a warning that names bucket, prefix and what to check in DMS."""
+    done = dmslake("run")
+
+    assert done.code == 0
+    for words in ("raw-bucket", "dms/", "BucketFolder"):
+        assert words in done.err
+
+
+def test_run_with_a_blocked_table_is_1(served: World, dmslake: Dmslake) -> None:
+    """The message and the way out are shown."""
+    served.put_loaded(ORDERS, LOAD, Blocked=BLOCK)
+
+    done = dmslake("run")
+
+    assert done.code == 1
+    assert "id was int" in done.out
+    assert "what to do: reload it" in done.out
+
+
+def test_run_with_a_held_lease_is_4(served: World, dmslake: Dmslake) -> None:
+    """Another run works on the only table."""
+    create_jobs(served)
+    served.put_raw(ORDERS, LOAD)
+    served.put_item(ORDERS, LeaseOwner="another")
+
+    assert dmslake("run").code == 4
+
+
+def test_run_without_the_jobs_is_3(served: World, dmslake: Dmslake) -> None:
+    """The jobs were never deployed: configuration."""
+    served.put_raw(ORDERS, LOAD)
+    served.put_item(ORDERS)
+
+    done = dmslake("run")
+
+    assert done.code == 3
+    assert "LoadInitial" in done.out
+
+
+def test_run_of_one_table(served: World, dmslake: Dmslake) -> None:
+    """Only the named tables are looked at."""
+    served.put_loaded(ORDERS, LOAD)
+    served.put_loaded(STORES, LOAD, Blocked=BLOCK)
+
+    done = dmslake("run", "shop.orders", "--output", "json")
+
+    assert (done.code, [table["path"] for table in done.json["tables"]]) == (0, [str(ORDERS)])
+
+
+# --- status
+
+
+def test_status_shows_lag_and_pending(served: World, dmslake: Dmslake) -> None:
+    """For programs: numbers per table."""
+    served.put_loaded(ORDERS, LOAD, CDC)
+    served.put_raw(ORDERS, "20240501-020000000.parquet")
+
+    done = dmslake("status", "--output", "json")
+
+    (table,) = done.json["tables"]
+    assert (table["state"], table["lag_seconds"], table["pending_files"], table["rows"], table["files"]) == ("behind", 3600, 1, 10, 1)
+    assert done.code == 0
+
+
+def test_status_check(served: World, dmslake: Dmslake) -> None:
+    """0 while all is well or within the bound, 1 where a table is behind or blocked."""
+    served.put_loaded(ORDERS, LOAD, CDC)
+    assert dmslake("status", "--check").code == 0
+
+    served.put_raw(ORDERS, "20240501-020000000.parquet")
+    assert dmslake("status", "--check").code == 1
+    assert dmslake("status", "--check", "--max-lag", "7200").code == 0
+
+    served.put_loaded(STORES, LOAD, Blocked=BLOCK)
+    done = dmslake("status", "--check", "--max-lag", "7200")
+    assert done.code == 1
+    assert str(STORES) in done.err
+    assert "what to do: reload it" in done.out
+
+
+def test_status_shows_the_last_runs_error(served: World, dmslake: Dmslake) -> None:
+    """A table that failed without being blocked says why."""
+    served.put_loaded(ORDERS, LOAD)
+    served.write_result(str(ORDERS), "run-1", "failed", error={"code": "x", "message": "out of memory", "todo": "a larger worker"})
+
+    done = dmslake("status")
+
+    assert "out of memory" in done.out
+    assert "a larger worker" in done.out
+
+
+def test_status_writes_nothing(served: World, dmslake: Dmslake) -> None:
+    """A new table is shown, its item is not made."""
+    served.put_raw(ORDERS, LOAD)
+
+    assert str(ORDERS) in dmslake("status").out
+    assert served.table.get(str(ORDERS)) is None
+
+
+# --- requests
+
+
+@pytest.mark.parametrize(
+    ("words", "request_text"),
+    [
+        (("reload",), "reload"),
+        (("widen",), "widen"),
+        (("repartition",), "repartition"),
+        (("schema", "--accept"), "schema-accept"),
+        (("schema", "--rename", "name=title"), "schema-rename:name=title"),
+    ],
+)
+def test_requests_are_written(served: World, dmslake: Dmslake, words: tuple[str, ...], request_text: str) -> None:
+    """The attribute Request is set, nothing else; the next command is named."""
+    served.put_loaded(ORDERS, LOAD)
+    before = served.item(ORDERS)
+
+    done = dmslake(words[0], str(ORDERS), *words[1:])
+
+    assert done.code == 0
+    assert f"dmslake run {ORDERS}" in done.out
+    assert served.item(ORDERS) == {**before, "Request": request_text}
+
+
+def test_repartition_sets_the_key(served: World, dmslake: Dmslake) -> None:
+    """PartitionKey and request together."""
+    served.put_loaded(ORDERS, LOAD)
+
+    dmslake("repartition", str(ORDERS), "--partition-key", "month(day)")
+
+    assert (served.item(ORDERS)["PartitionKey"], served.item(ORDERS)["Request"]) == ("month(day)", "repartition")
+
+
+def test_run_option_runs_the_table(served: World, dmslake: Dmslake) -> None:
+    """`reload --run` starts the job and answers with the run's report."""
+    create_jobs(served)
+    served.put_loaded(ORDERS, LOAD)
+
+    done = dmslake("reload", str(ORDERS), "--run", "--output", "json")
+
+    assert done.json["tables"][0]["action"] == "reload-waits"
+    assert done.json["report"] == 1
+    assert "will be loaded again" in done.err
+
+
+def test_schema_shows_columns(served: World, dmslake: Dmslake) -> None:
+    """Names and types of the lake table."""
+    served.put_loaded(ORDERS, LOAD)
+
+    done = dmslake("schema", "orders", "--output", "json")
+
+    assert done.json["columns"] == [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}]
+
+
+def test_schema_of_an_unloaded_table(served: World, dmslake: Dmslake) -> None:
+    """There are none yet, which is no error."""
+    served.put_item(ORDERS)
+
+    done = dmslake("schema", "orders")
+
+    assert (done.code, "never loaded" in done.out) == (0, True)
+
+
+def test_schema_takes_one_answer(served: World, dmslake: Dmslake) -> None:
+    """--accept and --rename exclude each other; a column that isn't there can't be renamed."""
+    served.put_loaded(ORDERS, LOAD)
+
+    assert dmslake("schema", "orders", "--accept", "--rename", "a=b").code == 2
+    assert dmslake("schema", "orders", "--rename", "missing=b").code == 2
+
+
+def test_schema_of_a_damaged_history(served: World, dmslake: Dmslake) -> None:
+    """A record that is gone is said, with exit code 1."""
+    served.put_item(ORDERS, Head=HEAD)
+
+    done = dmslake("schema", "orders")
+
+    assert (done.code, HEAD in done.err) == (1, True)
+
+
+def test_unblock(served: World, dmslake: Dmslake) -> None:
+    """The block goes, the skipped file stays written."""
+    served.put_loaded(ORDERS, LOAD, Blocked=BLOCK)
+
+    done = dmslake("unblock", "orders", "--skip-file", "notes.txt", "--skip-file", "more.txt")
+
+    assert done.code == 0
+    assert "id was int" in done.out
+    item = served.item(ORDERS)
+    assert ("Blocked" in item, item["SkipFiles"]) == (False, "notes.txt,more.txt")
+
+
+def test_a_command_on_an_unreadable_item(served: World, dmslake: Dmslake) -> None:
+    """The attribute is named."""
+    served.put_item(ORDERS, ActiveFlag="perhaps")
+
+    done = dmslake("reload", str(ORDERS))
+
+    assert (done.code, "ActiveFlag" in done.err) == (1, True)
+
+
+# --- settings, errors, start-up
+
+
+def test_settings_lists_every_setting(dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Value by flag before variable before default, with its names."""
+    monkeypatch.setenv("DMSLAKE_BATCH_FILES", "7")
+    monkeypatch.setenv("DMSLAKE_LAKE", "s3://from-variable/")
+
+    rows = {row["setting"]: row for row in dmslake("settings", "--lake", "s3://from-flag/", "--output", "json").json["settings"]}
+
+    assert set(rows) == set(setting_names())
+    assert (rows["batch_files"]["value"], rows["batch_files"]["default"]) == (7, Limits().batch_files)
+    assert rows["lake"]["value"] == "s3://from-flag/"
+    assert rows["state_table"]["option"] == "--state-table"
+    assert rows["state_table"]["variable"] == "DMSLAKE_STATE_TABLE"
+
+
+def test_options_before_and_after_the_command(dmslake: Dmslake) -> None:
+    """Both places are taken, the one after the command wins."""
+    rows = dmslake("--output", "json", "--batch-files", "5", "--part-bytes", "9", "settings", "--batch-files", "6").json["settings"]
+
+    values = {row["setting"]: row["value"] for row in rows}
+    assert (values["batch_files"], values["part_bytes"]) == (6, 9)
+
+
+def test_every_command_has_every_setting() -> None:
+    """No command that reads settings lacks one, limits included."""
+    for name, command in cli.commands.items():
+        if name in ("demo", "up"):
+            continue
+        assert set(setting_names()) <= {option.name for option in command.params}, name
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("nonsense",), 2, "nonsense"),
+        (("activate",), 2, "PATH"),
+        (("status", "--max-lag", "x"), 2, "max-lag"),
+        (("run", "--runner", "moon"), 2, "moon"),
+        (("run", "--batch-files", "-1"), 2, "batch_files"),
+        (("plan", "--raw", "raw-bucket"), 2, "s3://"),
+        (("plan",), 3, "--raw"),
+        (("plan", "--raw", "s3://raw-bucket/", "--lake", "s3://lake-bucket/", "--runner", "local"), 3, "--database"),
+    ],
+)
+def test_wrong_calls(dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int, said: str) -> None:
+    """2 for a wrong call, 3 for a missing setting; the message is on stderr and says what to give."""
+    for name in setting_names():
+        monkeypatch.delenv(f"DMSLAKE_{name.upper()}", raising=False)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+
+    done = dmslake(*words)
+
+    assert done.code == code
+    assert said in done.err
+    assert done.out == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("DMSLAKE_RAW", "s3://no-such-bucket/dms/", "NoSuchBucket"),
+        ("AWS_PROFILE", "nobody-has-this", "nobody-has-this"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1", "127.0.0.1:1"),
+    ],
+)
+def test_configuration_errors_are_3(
+    served: World, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    """A missing bucket, an unknown profile, an endpoint where nobody listens."""
+    monkeypatch.setattr("glue_jobs.aws.clients.MAX_ATTEMPTS", 1)
+    monkeypatch.setenv(name, value)
+
+    done = dmslake("status")
+
+    assert done.code == 3
+    assert said in done.err
+
+
+def test_an_unversioned_lake_bucket_is_3(served: World, dmslake: Dmslake) -> None:
+    """The command that switches versioning on is shown."""
+    served.clients.s3.create_bucket(Bucket="plain-bucket")
+
+    done = dmslake("plan", "--lake", "s3://plain-bucket/lake/")
+
+    assert (done.code, "put-bucket-versioning" in done.err) == (3, True)
+
+
+def test_an_unexpected_error_is_short_unless_asked(dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One text without a traceback; --debug shows it."""
+
+    def defect(*_: Any) -> None:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(cli.commands["settings"], "invoke", defect)
+
+    short, long = dmslake("settings"), dmslake("--debug", "settings")
+
+    assert short.code == long.code == 1
+    assert "a defect" in short.err
+    assert "Traceback" not in short.err
+    assert "Traceback" in long.err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, EOFError])
+def test_ctrl_c_is_130(dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
+    """As a shell would have it."""
+
+    def interrupted(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.commands["settings"], "invoke", interrupted)
+
+    assert dmslake("settings").code == 130
+
+
+def test_help_and_version(dmslake: Dmslake) -> None:
+    """Both are fine, and help names every command; limits don't fill it."""
+    done = dmslake("--help")
+
+    assert done.code == 0
+    assert all(name in done.out for name in cli.commands)
+    assert "--batch-files" not in done.out
+    assert dmslake("--version").out.startswith("dmslake")
+
+
+def test_output_of_a_pipe_is_plain(served: World, dmslake: Dmslake) -> None:
+    """One line per table, no frames and no wrapping, however long the path."""
+    path = table_path("a" * 150)
+    served.put_item(path, ActiveFlag="false")
+
+    lines = dmslake("tables").out.splitlines()
+
+    assert lines[1].startswith(f"{path}  inactive")
+
+
+def test_read_only_commands_start_fast_and_load_no_spark() -> None:
+    """`status` loads neither Spark nor Arrow nor moto, nor the code of the embedded AWS."""
+    names = ["pyspark", "pyarrow", "moto", "duckdb", "infra", "glue_jobs.spark"]
+    code = f"import sys, controller.cli.entry; print([name for name in {names} if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_status_answers_in_a_second(served: World) -> None:
+    """The whole process, start included; the best of five, because other work shares this machine."""
+    served.put_loaded(ORDERS, LOAD, CDC)
+
+    assert any(seconds_of("status") < 1.0 for _ in range(5))
+
+
+def seconds_of(command: str) -> float:
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-m", "controller.cli", command], capture_output=True, check=True, timeout=60)
+    return time.monotonic() - started
+
+
+def test_a_missing_package_is_said() -> None:
+    """Without click the command says how to install it."""
+    code = "import sys; sys.modules['click'] = None\nfrom controller.cli import main\nsys.exit(main(['status']))"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 3
+    assert "pip install 'dmslake[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "words", "extra"),
+    [
+        ("moto", ["up"], "local"),
+        ("pyspark", ["demo"], "local"),
+        ("pymysqlreplication", ["capture", "--mysql", "mysql://root@localhost/x", "--raw", "s3://raw-bucket/"], "local,capture"),
+    ],
+)
+def test_a_missing_package_of_a_local_command_is_said(
+    dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch, package: str, words: list[str], extra: str
+) -> None:
+    """Before anything is started, the extra to install is named."""
+    monkeypatch.setitem(sys.modules, package, None)
+
+    done = dmslake(*words)
+
+    assert done.code == 3
+    assert f"pip install 'dmslake[{extra}]'" in done.err
+
+
+def test_capture_needs_raw(dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where to write is a setting like for all commands."""
+    monkeypatch.delenv("DMSLAKE_RAW", raising=False)
+
+    done = dmslake("capture", "--mysql", "mysql://root@localhost/x")
+
+    assert (done.code, "--raw" in done.err) == (3, True)

@@ -1,0 +1,168 @@
+"""A person's edits: which attributes, which refusals, what happens next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controller import edits
+from controller.edits import Edit
+from glue_jobs.core.errors import UsageError
+from glue_jobs.core.state import TableState, read_state
+from tests.controller.world import HEAD, LAKE, item_of, table_path
+
+ORDERS = table_path()
+
+
+def state(**attributes: Any) -> TableState:
+    return read_state(item_of(ORDERS, **attributes))
+
+
+def new(**attributes: Any) -> TableState:
+    return state(**{"ActiveFlag": "false", "PrimaryKey": "null", **attributes})
+
+
+def test_activate_sets_keys() -> None:
+    """Spaces after commas don't matter; the next command is named."""
+    edit = edits.activate(new(), "a, b", "year(day), region", LAKE)
+
+    assert edit.values == {"ActiveFlag": "true", "PrimaryKey": "a,b", "PartitionKey": "year(day), region"}
+    assert edit.remove == ()
+    assert f"dmslake run {ORDERS}" in edit.lines[-1]
+
+
+def test_activate_leaves_what_is_not_given() -> None:
+    """Keys that stand in the item stay."""
+    edit = edits.activate(state(ActiveFlag="false", PartitionKey="region"), None, None, LAKE)
+
+    assert edit.values == {"ActiveFlag": "true"}
+    assert "primary key id, partition key region" in edit.lines[0]
+
+
+def test_activate_without_a_key_says_what_that_means() -> None:
+    """Updates and deletes can't be applied."""
+    assert any("only counted" in line for line in edits.activate(new(), "null", None, LAKE).lines)
+
+
+def test_activate_lifts_a_pause() -> None:
+    """A rolled-back table goes on, and is told so."""
+    edit = edits.activate(state(Paused="rolled back to x"), None, None, LAKE)
+
+    assert edit.remove == ("Paused",)
+    assert any("rolled back to x" in line for line in edit.lines)
+
+
+def test_activate_fills_a_missing_out_path() -> None:
+    """From --lake; without it the call is refused."""
+    assert edits.activate(new(out_path=None), "id", None, LAKE).values["out_path"] == "s3://lake-bucket/lake/shop/orders/"
+    with pytest.raises(UsageError, match="out_path"):
+        edits.activate(new(out_path=None), "id", None, "")
+
+
+@pytest.mark.parametrize("key", ["a,,b", "a,a", ",", "a,"])
+def test_activate_refuses_a_key(key: str) -> None:
+    """Empty and repeated columns are no key."""
+    with pytest.raises(UsageError, match="--primary-key"):
+        edits.activate(new(), key, None, LAKE)
+
+
+@pytest.mark.parametrize("key", ["hour(x)", "a,a", "a("])
+def test_activate_refuses_a_partition_key(key: str) -> None:
+    """What the job couldn't read is refused at once, as a wrong call."""
+    with pytest.raises(UsageError, match="PartitionKey"):
+        edits.activate(new(), "id", key, LAKE)
+
+
+def test_activate_does_not_change_a_loaded_layout() -> None:
+    """That is another command, which is named; the same layout passes."""
+    loaded = state(Head=HEAD, PartitionKey="region")
+
+    with pytest.raises(UsageError, match="loaded") as raised:
+        edits.activate(loaded, None, "year(day)", LAKE)
+
+    assert "dmslake repartition" in raised.value.todo
+    assert edits.activate(loaded, None, "region", LAKE).values["PartitionKey"] == "region"
+
+
+def test_activate_warns_of_a_new_key_of_a_loaded_table() -> None:
+    """The next run rewrites the table."""
+    assert any("rewrites" in line for line in edits.activate(state(Head=HEAD), "other", None, LAKE).lines)
+    assert not any("rewrites" in line for line in edits.activate(state(Head=HEAD), "id", None, LAKE).lines)
+
+
+def test_deactivate() -> None:
+    """Only the flag changes."""
+    assert edits.deactivate(state()).values == {"ActiveFlag": "false"}
+
+
+@pytest.mark.parametrize(
+    ("make", "request_text"),
+    [
+        (edits.reload, "reload"),
+        (edits.widen, "widen"),
+        (edits.accept_schema, "schema-accept"),
+        (lambda table: edits.rename_column(table, "old=new", ["id", "old"]), "schema-rename:old=new"),
+        (lambda table: edits.repartition(table, None), "repartition"),
+    ],
+)
+def test_requests_can_be_read_back(make: Callable[[TableState], Edit], request_text: str) -> None:
+    """What a command writes is what the jobs understand."""
+    edit = make(state(Head=HEAD))
+
+    assert edit.values == {"Request": request_text}
+    now = state(Head=HEAD, **edit.values)
+    assert (now.request, now.request_value) == (request_text.partition(":")[0], request_text.partition(":")[2])
+
+
+def test_repartition_sets_the_new_layout() -> None:
+    """PartitionKey and request in one write."""
+    assert edits.repartition(state(Head=HEAD), "month(day)").values == {"Request": "repartition", "PartitionKey": "month(day)"}
+    assert edits.repartition(state(Head=HEAD), "null").values["PartitionKey"] == "null"
+
+
+@pytest.mark.parametrize("make", [edits.widen, edits.accept_schema, lambda table: edits.repartition(table, None)])
+def test_requests_need_a_loaded_table(make: Callable[[TableState], Edit]) -> None:
+    """There is nothing to rewrite before the first load."""
+    with pytest.raises(UsageError, match="never loaded"):
+        make(state())
+
+
+@pytest.mark.parametrize("text", ["", "a", "a=", "=b", "a=a", "missing=new", "old=id"])
+def test_rename_refuses(text: str) -> None:
+    """No pair, a column that isn't there, a name that is taken."""
+    with pytest.raises(UsageError):
+        edits.rename_column(state(Head=HEAD), text, ["id", "old"])
+
+
+def test_requests_of_a_resting_table_say_so() -> None:
+    """Nothing happens until it is activated."""
+    assert "dmslake activate" in edits.reload(state(ActiveFlag="false")).lines[-1]
+    assert "dmslake activate" in edits.reload(state(Paused="rolled back")).lines[-1]
+    assert "'widen'" in edits.reload(state(Request="widen")).lines[1]
+
+
+def test_unblock() -> None:
+    """The block is taken away and what it was is shown; files are added to those skipped before."""
+    edit = edits.unblock(
+        state(Blocked='{"code": "c", "message": "a bad file", "todo": ""}', SkipFiles="a.txt"), ["b.txt", "a.txt", "b.txt"]
+    )
+
+    assert edit.remove == ("Blocked",)
+    assert "a bad file" in edit.lines[0]
+    assert state(**edit.values).skip_files == ("a.txt", "b.txt")
+
+
+def test_unblock_of_a_table_without_a_block() -> None:
+    """A block that the plan finds anew each time isn't in the item: only the skipped file is written."""
+    edit = edits.unblock(state(), ["b.txt"])
+
+    assert (edit.values, edit.remove) == ({"SkipFiles": "b.txt"}, ())
+
+
+@pytest.mark.parametrize("name", ["a,b", " "])
+def test_unblock_refuses_a_file_name(name: str) -> None:
+    """The attribute separates names by comma."""
+    with pytest.raises(UsageError, match="--skip-file"):
+        edits.unblock(state(), [name])

@@ -1,0 +1,154 @@
+"""The report: outcomes per table, sums, exit codes."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controller.dispatch import NOT_STARTED, Dispatched, RunOutcome
+from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun, Problem, RunPlan, TablePlan
+from controller.report import RunReport, TableReport, build_report
+from tests.controller.world import NOW
+
+A, B = "bucket/dms/shop/a/", "bucket/dms/shop/b/"
+
+
+def ended(*paths: str, job: str = LOAD_INCREMENTAL, run_id: str = "run-1", state: str = "SUCCEEDED", **values: Any) -> RunOutcome:
+    return RunOutcome(PlannedRun(job, paths), run_id, state, **values)
+
+
+def result(outcome: str = "committed", **values: Any) -> dict[str, Any]:
+    return {"run_id": "run-1", "outcome": outcome, "changes": ["c1"], "seconds": 2.0, **values}
+
+
+def report_of(
+    *outcomes: RunOutcome, tables: tuple[TablePlan, ...] = (TablePlan(A, "apply", job=LOAD_INCREMENTAL),), **more: Any
+) -> RunReport:
+    return build_report(RunPlan(tables), Dispatched(outcomes, **more), "run", NOW, NOW + timedelta(seconds=3))
+
+
+def test_counts_come_from_last_run() -> None:
+    """What the job wrote of itself is the table's report."""
+    last = result(inserted=3, updated=2, deleted=1, files_added=4, files_superseded=5, table_rows=30, bytes_added=99, warnings=["look"])
+
+    (table,) = report_of(ended(A, results={A: last})).tables
+
+    assert (table.outcome, table.inserted, table.updated, table.deleted) == ("committed", 3, 2, 1)
+    assert (table.files_added, table.files_superseded, table.table_rows, table.bytes_added) == (4, 5, 30, 99)
+    assert (table.changes, table.runs, table.seconds, table.warnings) == (("c1",), ("run-1",), 2.0, ("look",))
+    assert table.exit_code == 0
+
+
+def test_two_runs_of_one_table_are_one_report() -> None:
+    """A load and the batch after it: sums, both changes, the rows after the last."""
+    load = ended(A, job=LOAD_INITIAL, results={A: result(inserted=10, table_rows=10)})
+    batch = ended(A, run_id="run-2", results={A: result(changes=["c2"], inserted=2, deleted=1, table_rows=11)})
+
+    (table,) = report_of(load, batch).tables
+
+    assert (table.inserted, table.deleted, table.table_rows) == (12, 1, 11)
+    assert (table.changes, table.runs) == (("c1", "c2"), ("run-1", "run-2"))
+
+
+def test_the_worst_of_two_runs_is_the_outcome() -> None:
+    """A load that landed and a batch that is blocked: blocked, with the load's counts."""
+    error = {"code": "type-changed", "message": "id was int", "todo": "reload"}
+    load = ended(A, job=LOAD_INITIAL, results={A: result(inserted=10)})
+    batch = ended(A, run_id="run-2", state="FAILED", results={A: result("blocked", changes=[], error=error)})
+
+    (table,) = report_of(load, batch).tables
+
+    assert (table.outcome, table.error, table.inserted) == ("blocked", Problem("type-changed", "id was int", "reload"), 10)
+
+
+def test_a_block_found_after_the_load_is_reported() -> None:
+    """The second plan's problem is the table's."""
+    again = TablePlan(A, "blocked", problem=Problem("foreign-raw-file", "notes.txt"))
+
+    (table,) = report_of(ended(A, job=LOAD_INITIAL, results={A: result()}), replanned={A: again}).tables
+
+    assert (table.outcome, table.error) == ("blocked", Problem("foreign-raw-file", "notes.txt"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "word", "exit_code"),
+    [
+        (ended(A), "failed", 1),
+        (ended(A, state="TIMEOUT", message="timed out"), "failed", 1),
+        (ended(A, held=frozenset({A})), "lease-held", 4),
+        (ended(A, state="FAILED", exit_code=4), "lease-held", 4),
+        (ended(A, state="FAILED", held=frozenset({A})), "failed", 1),
+        (ended(A, state="FAILED", exit_code=3, message="no credentials"), "failed", 3),
+        (ended(A, state=NOT_STARTED, problem=Problem("no-job", "no job", "deploy", 3)), "not-started", 3),
+        (ended(A, state=NOT_STARTED, problem=Problem("not-started", "gave up")), "not-started", 1),
+        (ended(A, problem=Problem("aws-busy", "busy")), "failed", 1),
+        (ended(A, results={A: result("nothing")}), "nothing", 0),
+        (ended(A, results={A: result("failed", error={"code": "x", "message": "y"})}), "failed", 1),
+        (ended(A, results={A: result("blocked")}), "blocked", 1),
+        (ended(A, results={A: result("lease-held")}), "lease-held", 4),
+        (ended(A, results={A: result("waiting")}), "waiting", 0),
+        (ended(A, results={A: result("something new")}), "something new", 1),
+    ],
+)
+def test_outcome_and_exit_code(outcome: RunOutcome, word: str, exit_code: int) -> None:
+    """What a run's end means for its table, and for the caller."""
+    report = report_of(outcome)
+
+    assert report.tables[0].outcome == word
+    assert report.exit_code == exit_code
+
+
+def test_no_result_names_run_state_and_message() -> None:
+    """A run that died says where to look."""
+    (table,) = report_of(ended(A, state="TIMEOUT", job_run="jr_1", message="timed out")).tables
+
+    assert table.error is not None
+    for words in ("jr_1", "TIMEOUT", "timed out", A):
+        assert words in table.error.message
+
+
+@pytest.mark.parametrize(
+    ("plan", "word", "exit_code"),
+    [
+        (TablePlan(A, "up-to-date"), "nothing", 0),
+        (TablePlan(A, "no-files"), "nothing", 0),
+        (TablePlan(A, "reload-waits"), "waiting", 0),
+        (TablePlan(A, "inactive"), "inactive", 0),
+        (TablePlan(A, "paused"), "paused", 0),
+        (TablePlan(A, "blocked", problem=Problem("x", "y")), "blocked", 1),
+        (TablePlan(A, "error", problem=Problem("x", "y", exit_code=3)), "failed", 3),
+    ],
+)
+def test_tables_without_a_run(plan: TablePlan, word: str, exit_code: int) -> None:
+    """Inactive, paused and idle tables are fine; blocked and unreadable ones are not."""
+    report = report_of(tables=(plan,))
+
+    assert report.tables[0].outcome == word
+    assert report.exit_code == exit_code
+
+
+@pytest.mark.parametrize(("codes", "exit_code"), [((), 0), ((0, 0), 0), ((0, 4), 4), ((4, 1), 1), ((1, 3, 4), 3)])
+def test_exit_code_of_several_tables(codes: tuple[int, ...], exit_code: int) -> None:
+    """Configuration before failure before a held lease."""
+    words = {0: "committed", 1: "failed", 3: "failed", 4: "lease-held"}
+    tables = tuple(TableReport(A, "apply", words[code], error=Problem("x", "y", exit_code=code)) for code in codes)
+
+    assert RunReport("run", "", 0, tables).exit_code == exit_code
+
+
+def test_json_has_its_version_first_and_sums() -> None:
+    """Programs find the version, the exit code, the totals, and per table what is not empty."""
+    tables = (TablePlan(A, "apply", job=LOAD_INCREMENTAL), TablePlan(B, "inactive", "ActiveFlag is not true"))
+
+    data = json.loads(json.dumps(report_of(ended(A, results={A: result(inserted=3)}), tables=tables).to_dict()))
+
+    assert next(iter(data)) == "report"
+    assert (data["report"], data["run_id"], data["exit_code"], data["seconds"]) == (1, "run", 0, 3.0)
+    assert data["totals"] == {
+        "tables": 2, "committed": 1, "inactive": 1, "inserted": 3, "updated": 0, "deleted": 0, "ignored": 0, "input_rows": 0,
+        "files_added": 0, "files_superseded": 0, "bytes_added": 0,
+    }  # fmt: skip
+    assert data["tables"][1] == {"path": B, "action": "inactive", "outcome": "inactive", "reason": "ActiveFlag is not true"}

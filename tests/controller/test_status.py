@@ -1,0 +1,113 @@
+"""Status: state, lag, pending, the way out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from controller.gather import Facts
+from controller.status import TableStatus, check, read_status, status_dict, wants_files
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.state import read_state
+from tests.controller.world import facts, gathered, item_of, raw_file, table_path
+
+ORDERS = table_path()
+LOAD = raw_file(ORDERS, "LOAD00000001.parquet", 1000)
+CDC = [raw_file(ORDERS, f"20240501-0{hour}0000000.parquet", 10 + hour) for hour in range(1, 6)]
+BLOCK = json.dumps({"code": "type-changed", "message": "id was int", "todo": "reload it", "signature": ""})
+
+
+def one(fact: Facts) -> TableStatus:
+    (table,) = read_status(gathered(fact))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("fact", "word"),
+    [
+        (facts(ORDERS, LOAD, ActiveFlag="false"), "inactive"),
+        (facts(ORDERS, LOAD), "not-loaded"),
+        (facts(ORDERS), "no-files"),
+        (facts(ORDERS, loaded=(LOAD, CDC[0])), "up-to-date"),
+        (facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0])), "behind"),
+        (facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0]), Paused="rolled back"), "paused"),
+        (facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0]), Blocked=BLOCK), "blocked"),
+        (facts(ORDERS, loaded=(LOAD, CDC[0]), Publishing="x"), "unfinished"),
+        (facts(ORDERS, loaded=(LOAD,), Request="repartition"), "requested"),
+        (facts(ORDERS, raw_file(ORDERS, "LOAD00000002.parquet"), loaded=(LOAD,)), "reload-due"),
+        (facts(ORDERS, raw_file(ORDERS, "LOAD00000002.parquet", age_hours=0), loaded=(LOAD,)), "reload-waits"),
+        (Facts(str(ORDERS), problem=blocked("bad-attribute", "the attribute ActiveFlag can't be read")), "error"),
+    ],
+)
+def test_state(fact: Facts, word: str) -> None:
+    """One word says how a table stands."""
+    assert one(fact).state == word
+
+
+def test_lag_is_from_the_cursor_to_the_newest_file() -> None:
+    """Two files wait, the newest is three hours after the cursor's."""
+    table = one(facts(ORDERS, CDC[1], CDC[3], loaded=(LOAD, CDC[0])))
+
+    assert (table.lag_seconds, table.pending_files, table.pending_bytes) == (3 * 3600, 2, CDC[1].size + CDC[3].size)
+
+
+def test_lag_without_a_cursor_is_from_the_first_pending_file() -> None:
+    """After the first load nothing was applied yet."""
+    assert one(facts(ORDERS, CDC[0], CDC[2], loaded=(LOAD,))).lag_seconds == 2 * 3600
+
+
+def test_lag_of_an_up_to_date_and_of_an_unloaded_table() -> None:
+    """Zero where everything was applied, unknown where there is no lake table."""
+    assert one(facts(ORDERS, loaded=(LOAD, CDC[0]))).lag_seconds == 0
+    assert one(facts(ORDERS, LOAD)).lag_seconds is None
+
+
+def test_what_waits_for_a_held_back_table_is_shown() -> None:
+    """A pause or a block doesn't hide the pending files."""
+    paused = one(facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0]), Paused="x"))
+    stopped = one(facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0]), Blocked=BLOCK))
+
+    assert paused.pending_files == stopped.pending_files == 1
+
+
+def test_a_block_comes_with_the_way_out() -> None:
+    """Code, message and what to do."""
+    data = status_dict(one(facts(ORDERS, loaded=(LOAD,), Blocked=BLOCK)))
+
+    assert data["blocked"] == {"code": "type-changed", "message": "id was int", "todo": "reload it"}
+
+
+def test_size_of_the_lake_table() -> None:
+    """Rows, files and bytes of the head's snapshot."""
+    table = one(facts(ORDERS, loaded=(LOAD,), table_bytes=5000))
+
+    assert (table.rows, table.files, table.bytes) == (10, 1, 5000)
+
+
+def test_tables_that_would_write_to_one_place_are_blocked() -> None:
+    """Status and plan say the same."""
+    second = table_path("second")
+
+    tables = read_status(gathered(facts(ORDERS, LOAD), facts(second, out_path="s3://lake-bucket/lake/shop/orders/")))
+
+    assert [table.state for table in tables] == ["blocked", "blocked"]
+
+
+def test_check() -> None:
+    """Blocked and behind fail the check; idle, inactive and paused tables don't, nor a lag within the bound."""
+    behind = one(facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0])))
+    stopped = one(facts(table_path("b"), loaded=(raw_file(table_path("b"), "LOAD00000001.parquet"),), Blocked=BLOCK))
+    paused = one(facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0]), Paused="x"))
+    idle = one(facts(ORDERS, loaded=(LOAD,)))
+
+    assert check([behind, stopped, paused, idle], 0) == [behind.path, stopped.path]
+    assert check([behind, stopped], 3601) == [stopped.path]
+    assert check([behind], 3600) == [behind.path]
+
+
+def test_whose_files_are_looked_at() -> None:
+    """Active tables, paused ones too, and those that were loaded once."""
+    assert wants_files(read_state(item_of(ORDERS, Paused="x")))
+    assert wants_files(read_state(item_of(ORDERS, ActiveFlag="false", Head="h")))
+    assert not wants_files(read_state(item_of(ORDERS, ActiveFlag="false")))

@@ -63,6 +63,11 @@ def sync_table(
                 _refuse_foreign(found, database, name, location, path)
                 if int(found.get("Parameters", {}).get(FENCE, "-1")) > fence:
                     return
+                if _layout(found) != [column.lower() for column, _ in partition_columns]:
+                    # The old partitions fit no longer, and dropping the table drops them all. A crash before the next line is
+                    # mended by the next run, which finds the catalog step undone.
+                    glue.delete_table(DatabaseName=database, Name=name)
+                    found = None
             table: Any = _table_input(name, found or {}, location, columns, partition_columns, description)
             table["Parameters"].update({FENCE: str(fence), PATH: path})
             if found is None:
@@ -114,6 +119,11 @@ def _refuse_foreign(found: Any, database: str, name: str, location: str, path: s
         found=f"a table of {owner or 'another program'} at {place or 'no location'}",
         todo="set the attribute CatalogTable of the table's item to another name, or drop that Glue table",
     )
+
+
+def _layout(found: Any) -> list[str]:
+    """The names of a Glue table's partition columns."""
+    return [column["Name"] for column in found.get("PartitionKeys", ())]
 
 
 def _update_table(glue: GlueClient, database: str, table: dict[str, Any], found: Any) -> None:

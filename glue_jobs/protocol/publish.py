@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from glue_jobs.aws.catalog import add_partitions, sync_table
+from glue_jobs.aws.catalog import add_partitions, refresh_partitions, sync_table
 from glue_jobs.aws.objects import list_files
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import file_columns
@@ -25,8 +25,13 @@ def catalog_columns(snapshot: Snapshot) -> tuple[Schema, list[tuple[str, str]]]:
     return file_columns(snapshot.schema, snapshot.partitioning), partitions
 
 
-def update_catalog(glue: Any, database: str, name: str, state: TableState, snapshot: Snapshot, partitions: set[Any], fence: int) -> None:
-    """Make the Glue table and its `partitions` (values of added files) what the snapshot says. Partitions are only added."""
+def update_catalog(
+    glue: Any, database: str, name: str, state: TableState, snapshot: Snapshot, partitions: set[Any], fence: int, refresh: bool
+) -> None:
+    """Make the Glue table and its `partitions` (values of added files) what the snapshot says. Partitions are only added.
+
+    refresh: columns changed, so give each partition the table's; Athena refuses a partition whose types differ.
+    """
     columns, partition_columns = catalog_columns(snapshot)
     location = str(state.lake)
     sync_table(
@@ -42,6 +47,8 @@ def update_catalog(glue: Any, database: str, name: str, state: TableState, snaps
     if partition_columns:
         ordered = sorted(partitions, key=lambda values: tuple((value is None, value or "") for value in values))
         add_partitions(glue, database, name, ordered, location=location, columns=columns, partitioning=snapshot.partitioning)
+        if refresh:
+            refresh_partitions(glue, database, name, columns=columns)
 
 
 def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapshot) -> Work:

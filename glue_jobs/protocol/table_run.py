@@ -175,10 +175,10 @@ class TableRun:
             files = self.snapshot.files.values() if everything or self._catalog_failed else record.added
             partitions = {file.partition for file in files}
             name = self.state.catalog_table or catalog_name(self.state.path)
+            refresh = everything or any(word in record.details for word in ("columns_added", "columns_widened", "renamed"))
+            glue, database = self.context.clients.glue, self.context.settings.database
             try:
-                update_catalog(
-                    self.context.clients.glue, self.context.settings.database, name, self.state, self.snapshot, partitions, self.lease.fence
-                )
+                update_catalog(glue, database, name, self.state, self.snapshot, partitions, self.lease.fence, refresh)
             except Exception as error:  # noqa: BLE001 - whatever it is, the change stands and the report says so
                 self.warnings.append(f"catalog table {name} was not updated ({type(error).__name__}: {error}); the next run tries again")
                 self._catalog_failed = True

@@ -118,6 +118,8 @@ class _Cast:
     def _checked(self, convert: Convert, values: Column) -> Column:
         try:
             return convert(values)
+        except pa.ArrowNotImplementedError as error:  # an older pyarrow: view types can't be cast before 18
+            raise self._type_changed(values.type) from error
         except pa.ArrowInvalid as error:
             row = first_failing(convert, values)
             if row is None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,9 @@ import pytest
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.schema import ARROW_TO_LAKE, SIMPLE_TYPES, Column, is_type
 from glue_jobs.spark.arrow_types import LostDigits, arrow_schema, conform, lake_type_of, to_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 UTC = timezone.utc
 
@@ -185,3 +189,20 @@ def test_a_column_that_stands_twice_is_refused() -> None:
         conform(rows, (Column("c", "bigint"),), "f.parquet")
 
     assert caught.value.code == "column-twice"
+
+
+def test_spark_gets_columns_by_name_through_conform(spark: SparkSession) -> None:
+    """mapInArrow binds by position: a batch in another order is silently swapped, unless it is conformed."""
+    schema = (Column("a", "bigint"), Column("b", "bigint"))
+
+    def swapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from (batch.select(["b", "a"]) for batch in batches)
+
+    def conformed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in swapped(batches):
+            yield from conform(batch, schema, "f").to_batches()
+
+    frame = spark.createDataFrame([(1, 2)], "a bigint, b bigint")
+
+    assert tuple(frame.mapInArrow(swapped, "a bigint, b bigint").first()) == (2, 1)
+    assert tuple(frame.mapInArrow(conformed, "a bigint, b bigint").first()) == (1, 2)

@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 from glue_jobs.aws.clients import Deadline
 from glue_jobs.aws.state_table import StateTable
-from glue_jobs.core.errors import LeaseHeld, LeaseLost
+from glue_jobs.core.errors import LeaseHeld
 
 RENEWALS_PER_LEASE = 3
 LOOKS_PER_LEASE = 10
@@ -28,6 +28,7 @@ class Lease:
     fence: int
     seconds: float
     _stop: threading.Event = field(default_factory=threading.Event)
+    _moving: threading.Lock = field(default_factory=threading.Lock)  # a renewal must not go out with a fence that just moved on
     _beat: int = 1
 
     def start(self, taken_at: float) -> Lease:
@@ -40,7 +41,9 @@ class Lease:
             asked_at = time.monotonic()
             self._beat += 1
             try:
-                if self.table.renew(self.path, self.owner, self.fence, self._beat):
+                with self._moving:
+                    renewed = self.table.renew(self.path, self.owner, self.fence, self._beat)
+                if renewed:
                     if not self._stop.is_set():
                         self.deadline.set(asked_at + self.seconds)
                 elif not self._stop.is_set():
@@ -55,10 +58,11 @@ class Lease:
 
     def move_on(self) -> bool:
         """Raise the fence by one, so that a delayed commit of ours can't land any more. False if it was not ours."""
-        if not self.table.move_fence(self.path, self.fence):
-            return False
-        self.fence += 1
-        return True
+        with self._moving:
+            if not self.table.move_fence(self.path, self.fence):
+                return False
+            self.fence += 1
+            return True
 
     def release(self) -> None:
         """Give the lease back. A failure is no harm: the next run waits it out."""
@@ -104,7 +108,3 @@ def _watch(table: StateTable, item: Mapping[str, Any], wait: Callable[[float], N
             raise LeaseHeld(f"another run works on {path} (owner {item.get('LeaseOwner')})", "lease-held", "run again when it has ended")
         if time.monotonic() >= until:
             return now
-
-
-def lost(path: str) -> LeaseLost:
-    return LeaseLost(f"the lease of {path} was lost while working; another run goes on", "lease-lost", "nothing to do")

@@ -105,6 +105,7 @@ def test_what_a_person_added_stays(glue: Any, database: str) -> None:
     edited = {
         "Name": "sales_orders",
         "Owner": "shop",
+        "PartitionKeys": table["PartitionKeys"],
         "Description": table["Description"],
         "Parameters": {**table["Parameters"], "team": "sales"},
         "StorageDescriptor": {**table["StorageDescriptor"], "Columns": columns},
@@ -117,6 +118,17 @@ def test_what_a_person_added_stays(glue: Any, database: str) -> None:
     comments = {column["Name"]: column.get("Comment") for column in after_it["StorageDescriptor"]["Columns"]}
     assert (after_it["Parameters"]["team"], comments["amount"]) == ("sales", "money")
     assert (after_it["Description"], after_it["Owner"]) == ("orders of the shop", "shop")
+
+
+def test_another_layout_replaces_the_table_and_its_partitions(glue: Any, database: str) -> None:
+    """A partition of the old layout fits no longer: the table is made anew."""
+    sync(glue, database)
+    add(glue, database, [("2024", "eu")])
+
+    sync(glue, database, partition_columns=[("region", "string")], fence=6)
+
+    assert [key["Name"] for key in table_of(glue, database)["PartitionKeys"]] == ["region"]
+    assert list(list_partitions(glue, database, "sales_orders")) == []
 
 
 def test_a_greater_fence_is_left_alone(glue: Any, database: str) -> None:

@@ -137,6 +137,8 @@ def _insert_tasks(net: NetChanges, results: Sequence[FileResult], absorbers: dic
     for result in results:
         wanted[result.moved] = True
     positions = np.flatnonzero(wanted)
+    if not len(positions):
+        return []
     codes = net.codes[positions]
     order = np.argsort(codes, kind="stable")
     present, starts = np.unique(codes[order], return_index=True)

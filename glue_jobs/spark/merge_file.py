@@ -16,12 +16,10 @@ import pyarrow.parquet as pq
 from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.arrow_types import conform
-from glue_jobs.spark.data_files import dictionary_columns, read_data_file
+from glue_jobs.spark.data_files import dictionary_columns, read_columns, read_data_file, read_rows
 from glue_jobs.spark.net_changes import DELETE, NetChanges
 from glue_jobs.spark.partition_columns import with_partition_columns
 from glue_jobs.spark.place import Place, Shape
-
-BATCH_ROWS = 65_536
 
 
 @dataclass
@@ -62,7 +60,7 @@ class OpenFile:
         source = open_object(
             place.s3, place.lake.bucket, place.lake.key + file.path, file.size_bytes, etag=file.etag or None, whole_up_to=limit
         )
-        return cls(place, shape, file, read_data_file(source), file.size_bytes <= limit, renames)
+        return cls(place, shape, file, read_data_file(source, file.path), file.size_bytes <= limit, renames)
 
     @property
     def dictionary(self) -> list[str]:
@@ -86,11 +84,12 @@ class OpenFile:
             yield conform(self._complete(table), self.shape.schema, self.file.path)
 
     def _tables(self, columns: list[str] | None) -> Iterator[pa.Table]:
+        where = f"s3://{self.place.lake.bucket}/{self.place.lake.key}{self.file.path}"
         if self.whole:
-            yield self.parquet.read(columns=columns, use_threads=False)
-            return
-        for batch in self.parquet.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
-            yield pa.Table.from_batches([batch])
+            names = self.parquet.schema_arrow.names if columns is None else columns
+            yield read_columns(self.parquet, names, where)
+        else:
+            yield from read_rows(self.parquet, columns, where)
 
     def _complete(self, table: pa.Table) -> pa.Table:
         if self.renames:

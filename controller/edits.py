@@ -11,7 +11,7 @@ from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.paths import lake_folder
 from glue_jobs.core.state import TableState
 
-RUN_NEXT = "it is done by the next run; now: dmslake run {path}"
+RUN_NEXT = "the next run does it; now: dmslake run {path}"
 
 
 @dataclass(frozen=True)

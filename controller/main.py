@@ -27,6 +27,8 @@ def main(argv: Sequence[str], host: Host) -> int:
     except Exception as error:  # noqa: BLE001 - the job's log must say in words why it failed, whatever it was
         return print_failure(error, host)
     print_report(report)
+    if report.failures:
+        print(report.failures[0], file=sys.stderr, flush=True)
     return 0 if report.exit_code == LEASE_HELD_EXIT else report.exit_code
 
 

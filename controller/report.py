@@ -79,6 +79,15 @@ class RunReport:
         codes = {table.exit_code for table in self.tables} - {0}
         return next((code for code in (3, 1, LEASE_HELD_EXIT) if code in codes), 1 if codes else 0)
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence per table that failed or is blocked, the first with their number."""
+        bad = [table for table in self.tables if table.exit_code not in (0, LEASE_HELD_EXIT)]
+        texts = [f"{table.path} {table.outcome}: {table.error.message if table.error else ''}" for table in bad]
+        return tuple(
+            f"{len(bad)} of {len(self.tables)} table(s) failed, first {text}" if at == 0 else text for at, text in enumerate(texts)
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON, `report` first; counts of 0 and empty fields of tables are left out."""
         return {**self.head(), "tables": [table_dict(table) for table in self.tables]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -28,6 +29,7 @@ ENDED_STATES = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT", "ERROR", 
 BACK_PRESSURE = RETRYABLE | {"ConcurrentRunsExceededException", "ResourceNumberLimitExceededException", "ServiceUnavailableException"}
 LOCAL_SCRIPTS = {LOAD_INITIAL: "load_initial.py", LOAD_INCREMENTAL: "load_incremental.py"}
 LINES_KEPT = 20
+SPARK_BAR = re.compile(r"\s*(\[Stage \d+:.*\]\s*)*$")  # Spark's own progress bar, drawn again and again, and what wipes it out
 NOT_FOR_JOBS = ("raw", "runner", "job_prefix")  # settings that only the controller uses
 
 OnLine = Callable[[str, str], None]  # (run, line)
@@ -150,8 +152,11 @@ class LocalRunner(Runner):
     def _read(self, process: subprocess.Popen[str], run_id: str, lines: deque[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            lines.append(line.rstrip("\n"))
-            self._on_line(run_id, line.rstrip("\n"))
+            text = line.rstrip("\n")
+            if SPARK_BAR.match(text):
+                continue
+            lines.append(text)
+            self._on_line(run_id, text)
 
     def look(self, run: PlannedRun, job_run: str) -> Look:
         process, reader, lines = self._processes[job_run]

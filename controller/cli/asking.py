@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from dataclasses import asdict, is_dataclass, replace
-from typing import Any
+from dataclasses import asdict, replace
 
 import click
 
@@ -18,6 +16,7 @@ from controller.session import Session
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.state import TableState
+from glue_jobs.protocol.recover import recover as recover_table
 
 
 def write_edit(session: Session, state: TableState, edit: Edit) -> Answer:
@@ -116,7 +115,12 @@ def recover(call: Call, path: str, dry_run: bool) -> int:
     """Rebuild Head and Fence of PATH's item from its change records, after the item was deleted or restored from a backup."""
     with call.session() as session, translated():
         _, state = one_table(session, path, wants=lambda state: False)
-        found = importlib.import_module("glue_jobs.protocol.recover").recover(session.clients, session.table, state.path, dry_run)
-    data: Any = asdict(found) if is_dataclass(found) and not isinstance(found, type) else found
-    lines = [f"{name}: {value}" for name, value in data.items()] if isinstance(data, dict) else [str(data)]
-    return call.show(Answer({"path": str(state.path), "dry_run": dry_run, "recovered": data}, (), lines))
+        found = recover_table(session.clients, session.table, state.path, dry_run, call.settings.limits)
+    if not found.changed:
+        line = f"{found.path}: its item is not behind its change records; nothing to recover"
+    elif dry_run:
+        line = f"{found.path}: Head would be set to {found.head} (now {found.head_before or 'none'}), Fence to {found.fence}"
+    else:
+        line = f"{found.path}: Head is {found.head} (was {found.head_before or 'none'}), Fence is {found.fence}"
+    lines = [line, *([edits.RUN_NEXT.format(path=found.path)] if found.changed and not dry_run else [])]
+    return call.show(Answer({"dry_run": dry_run, **asdict(found)}, (), lines))

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+MOST_CHARS = 200  # of a message; the report has all of it
 SAID = {"run-started": "started", "run-ended": "ended", "back-pressure": "waits", "look-failed": "can't be looked at"}
 
 
@@ -88,8 +89,15 @@ def sentence(event: str, details: Mapping[str, Any]) -> str:
         return "" if details["known"] else f"{details['job']} run {details['run']} is in the unknown state {details['state']!r}, waiting on"
     if event not in SAID:
         return ""
-    message = details.get("message") or details.get("state") or f"for {len(details['tables'])} table(s)"
-    return f"{details['job']} run {details['run']} {SAID[event]}: {message}"
+    message = str(details.get("message") or "").split("\n")[0]
+    words = [str(details.get("state") or ""), shorter(message)[:MOST_CHARS]]
+    return f"{details['job']} run {details['run']} {SAID[event]}: {' '.join(filter(None, words)) or _tables(details)}"
+
+
+def _tables(details: Mapping[str, Any]) -> str:
+    """The run's only table, or how many it has."""
+    tables = details["tables"]
+    return str(tables[0]) if len(tables) == 1 else f"{len(tables)} tables"
 
 
 def shorter(line: str) -> str:

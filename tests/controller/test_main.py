@@ -68,10 +68,12 @@ def test_a_failed_table_fails_the_job(jobs: World, capsys: pytest.CaptureFixture
     jobs.put_raw(ORDERS, LOAD)
     jobs.put_item(ORDERS)
 
-    code, lines = run_main(jobs, capsys, ARGV)
+    code = main(ARGV, jobs.host())
 
+    printed = capsys.readouterr()
     assert code == 1
-    assert lines[0]["table"]["error"]["code"] == "no-result"
+    assert json.loads(printed.out.splitlines()[0])["table"]["error"]["code"] == "no-result"
+    assert printed.err.splitlines()[-1].startswith(f"1 of 1 table(s) failed, first {ORDERS} failed: ")
 
 
 def test_a_held_lease_does_not_fail_the_job(jobs: World, capsys: pytest.CaptureFixture[str]) -> None:

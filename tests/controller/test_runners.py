@@ -132,3 +132,16 @@ def test_glue_settings() -> None:
 def test_arguments_are_the_same_for_both_jobs(job: str) -> None:
     """A run's paths are one argument, separated by commas."""
     assert job_arguments(SETTINGS, PlannedRun(job, RUN.paths), "r")[0] == "--path=bucket/dms/shop/a/,bucket/dms/shop/b/"
+
+
+def test_sparks_own_progress_bar_is_left_out(tmp_path: Path) -> None:
+    """Spark draws a bar over itself; only the other lines are passed on and kept."""
+    lines: list[tuple[str, str]] = []
+    script = "import sys\nsys.stderr.write('\\r[Stage 0:>    (0 + 1) / 1][Stage 1:>   (0 + 0) / 2]\\r      \\rdone\\n')\nsys.exit(1)"
+
+    runner, job_run = start(tmp_path, script, lines)
+    look = end(runner, job_run)
+    runner.close()
+
+    assert [line for _, line in lines] == ["done"]
+    assert look.message == "exit code 1\ndone"

@@ -1,0 +1,76 @@
+"""How answers are printed."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from controller.cli.output import Answer, JsonOutput, TextOutput, View, aligned, count_text, duration_text, size_text
+
+VIEW = View(("table", "rows", "reason"), [["b/s/orders/", "1,234", "two\nlines"], ["b/s/a/", "", ""]])
+
+
+class Terminal(io.StringIO):
+    """A stream that says a person watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_columns_are_aligned() -> None:
+    """Numbers stand on the right, a row is one line."""
+    assert aligned(VIEW) == [
+        "table         rows  reason",
+        "b/s/orders/  1,234  two lines",
+        "b/s/a/",
+    ]
+
+
+def test_text_prints_tables_then_lines() -> None:
+    """An empty table has no heads."""
+    stream = io.StringIO()
+
+    TextOutput(stream).show(Answer({}, [View(("a",), []), VIEW], ["a line"]))
+
+    assert stream.getvalue().splitlines()[0].startswith("table")
+    assert stream.getvalue().splitlines()[-1] == "a line"
+
+
+def test_a_terminal_gets_frames_and_no_markup() -> None:
+    """Square brackets in names are shown as they are."""
+    stream = Terminal()
+
+    TextOutput(stream).show(Answer({}, [View(("table",), [["[red]x"]])]))
+
+    assert "[red]x" in stream.getvalue()
+    assert len(stream.getvalue().splitlines()) > 2
+
+
+def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the data, names as they are."""
+    JsonOutput().show(Answer({"name": "Größe"}, [VIEW], ["a line"]))
+
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"name": "Größe"}
+    assert "Größe" in out
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, ""), (1, "1 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1536 * 1024, "1.5 MiB"), (3 * 1024**5, "3072.0 TiB")]
+)
+def test_size_text(size: int, text: str) -> None:
+    """Binary units, one digit."""
+    assert size_text(size) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(None, ""), (0, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2.0 h"), (172800, "2.0 d")])
+def test_duration_text(seconds: float | None, text: str) -> None:
+    """The unit that a person would take."""
+    assert duration_text(seconds) == text
+
+
+def test_count_text() -> None:
+    """Nothing for nothing, and a sign where one is wanted."""
+    assert [count_text(0), count_text(1234), count_text(5, "+")] == ["", "1,234", "+5"]

@@ -37,7 +37,9 @@ class Limits:
     small_file_bytes: int = _limit(32 * MIB, "bytes", "a data file below this takes up the partition's inserts")
     stream_file_bytes: int = _limit(16 * MIB, "bytes", "a data file above this is rewritten in pieces instead of as a whole")
     part_bytes: int = _limit(8 * MIB, "bytes", "size of an upload's parts")
-    driver_bytes: int = _limit(0, "bytes", "work up to this size is done in the job's driver without starting Spark; 0: always Spark")
+    driver_bytes: int = _limit(
+        16 * MIB, "bytes", "work up to this size is done by Arrow in the job's driver, without starting Spark; 0: always Spark"
+    )
     broadcast_bytes: int = _limit(256 * MIB, "bytes", "net changes up to this size go to every task; larger ones are joined by shuffle")
     widen_bytes: int = _limit(1024 * MIB, "bytes", "a table up to this size is rewritten by itself when a column's type grows")
     small_table_bytes: int = _limit(512 * MIB, "bytes", "a table below this, with little pending, shares a run with others")

@@ -11,7 +11,8 @@ from datetime import datetime, timedelta, timezone
 _NAME = re.compile(
     r"(?:(?P<segment>SEGMENT\d+_)?LOAD(?P<counter>[0-9A-Fa-f]{8,})"
     r"|(?P<date>\d{8})[-_](?P<time>\d{6})(?P<sub>\d{0,10}))"
-    r"\.(?P<format>parquet|csv|csv\.gz)"
+    r"\.(?P<format>parquet|csv|csv\.gz)",
+    re.ASCII,  # other scripts' digits would pass as digits and sort elsewhere
 )
 _SUB_DIGITS = 10
 

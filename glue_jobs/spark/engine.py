@@ -91,8 +91,15 @@ class Engines:
         self._driver_bytes = driver_bytes
 
     def for_bytes(self, size_bytes: float) -> Engine:
-        """An engine for work of this size; `driver_bytes` = 0 means Spark always."""
+        """An engine for work of this size; `driver_bytes` = 0 means Spark always. Once Spark runs, it does the rest too."""
+        if "spark" in self.__dict__:
+            return self.spark
         return DriverEngine() if self._driver_bytes and size_bytes <= self._driver_bytes else self.spark
+
+    @property
+    def names(self) -> str:
+        """What did the work so far: `spark`, or `driver` where it was not started."""
+        return "spark" if "spark" in self.__dict__ else "driver"
 
     @cached_property
     def spark(self) -> SparkEngine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.intake import Rewrite, TakeBatch, TakeLoad
@@ -24,7 +25,10 @@ class SparkWorker:
         self._environment = os.environ if environment is None else environment
 
     def __call__(self, task: Task) -> Work:
-        place = self._place(task)
+        work = self._work(self._place(task), task)
+        return replace(work, details={**work.details, "engine": self._engines.names})
+
+    def _work(self, place: Place, task: Task) -> Work:
         if isinstance(task.action, TakeLoad):
             return load_table(self._engines, place, task, task.action)
         if isinstance(task.action, TakeBatch):

@@ -63,7 +63,7 @@ def recover(clients: Clients, table: StateTable, path: TablePath, dry_run: bool,
 def _read(table: StateTable, path: TablePath) -> TableState:
     item = table.get(str(path))
     if item is None:
-        raise UsageError(f"no item for {path} in {table.name}", "unknown-table", "`dmslake plan` makes the missing items")
+        raise UsageError(f"no item for {path} in {table.name}", "unknown-table", "`dmslake tables` makes the missing items")
     state = read_state(item)
     if not state.out_path:
         raise blocked("no-out-path", "the item has no out_path", where=str(path), todo="set out_path to s3://bucket/prefix/schema/table/")

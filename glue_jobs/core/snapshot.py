@@ -65,7 +65,7 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
     return Snapshot(
         change=record.id,
         files=files,
-        applied=applied,
+        applied=_up_to_cursor(applied, record.cursor_after),
         skipped=skipped,
         generation=record.generation,
         schema=record.schema,
@@ -78,6 +78,15 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
         time=record.time,
         chain=chain,
     )
+
+
+def _up_to_cursor(applied: Mapping[str, Input], cursor: str) -> Mapping[str, Input]:
+    """The inputs up to the cursor. Those beyond it were applied before a person moved the cursor back: they are pending again,
+    all of them, because the files after a replayed one must be replayed too."""
+    last = cdc_name(cursor)
+    if last is None:
+        return applied
+    return {key: item for key, item in applied.items() if (name := cdc_name(key)) is None or name <= last}
 
 
 def _files_after(parent: Snapshot, record: ChangeRecord) -> dict[str, DataFile]:

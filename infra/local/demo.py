@@ -1,0 +1,231 @@
+"""`dmslake demo`: the main job end to end on an embedded AWS, with a shop's tables, and a check at the end.
+
+The jobs are started as on AWS, by StartJobRun. The lake is read as anybody would: list the folder, open the Parquet files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from glue_jobs.aws.objects import list_files, read_bytes
+from glue_jobs.core.paths import S3Uri
+from infra.local.demo_screen import Screen
+from infra.local.embedded import EmbeddedAws
+from infra.local.row_changes import Rows, differences, row_changes
+from infra.local.shop import SCHEMA, TABLES, Feed, Shop, Written, open_shop, round_of
+
+TRY_NEXT = (
+    ("dmslake up", "an embedded AWS that stays, empty, until Ctrl-C; paste the lines it prints into a second shell, and there:"),
+    ("python -m infra.local.shop", "write the shop's full load; called again, a round of changes"),
+    ("dmslake tables", "list what DMS has written, and which tables are kept up"),
+    ("dmslake activate shop.orders --primary-key id --partition-key 'year(order_date),month(order_date)'", "have one kept up"),
+    ("dmslake run", "load it, apply what is pending, report"),
+)
+
+
+class DemoFailed(Exception):
+    """A job run did not succeed; the message has the end of its log."""
+
+
+def run_demo(echo: Callable[[str], None]) -> int:
+    """Run the demo; 0 if the lake ended equal to the shop, 1 if it did not."""
+    started, screen = time.monotonic(), Screen(echo)
+    screen.title(
+        "A shop's database, copied by AWS DMS to S3, becomes a lake", "AWS is a server on this machine here; no account is needed."
+    )
+    try:
+        with contextlib.ExitStack() as stack:
+            with screen.busy("starting the embedded AWS"):
+                aws = stack.enter_context(EmbeddedAws())
+            is_equal = Demo(aws, screen).run()
+    except DemoFailed as error:
+        screen.say(str(error), "red")
+        return 1
+    screen.say(f"It took {time.monotonic() - started:.0f} s.", "dim")
+    show_next(screen)
+    return 0 if is_equal else 1
+
+
+def show_next(screen: Screen) -> None:
+    """The commands to try next, each a line of its own, so that it can be pasted."""
+    screen.step("Five commands to try next")
+    if shutil.which("dmslake") is None:
+        screen.comment("once per shell, so that it finds the commands")
+        screen.line(f"source {_shown(Path(sys.executable).parent / 'activate')}")
+    for command, meaning in TRY_NEXT:
+        screen.comment(meaning)
+        screen.line(command)
+
+
+def _shown(path: Path) -> str:
+    """The path as seen from here."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+class Demo:
+    """The steps of the demo on a started AWS. lake: each lake table's rows as last looked at."""
+
+    def __init__(self, aws: EmbeddedAws, screen: Screen) -> None:
+        self.aws, self.screen = aws, screen
+        self.shop: Shop = open_shop()
+        self.feed = Feed(aws.client("s3"), aws.raw)
+        self.lake: dict[str, Rows] = {table: {} for table in TABLES}
+
+    def run(self) -> bool:
+        """All steps; whether the lake ended equal to the shop."""
+        self.screen.step("An embedded AWS: S3, DynamoDB and Glue")
+        self.screen.say(f"{self.aws.endpoint_url}, raw bucket {self.aws.raw_bucket}, lake bucket {self.aws.lake_bucket}", "dim")
+        self.full_load()
+        self.activate()
+        self.load()
+        for number in (1, 2):
+            self.round(number)
+        return self.check()
+
+    # --- the source
+
+    def full_load(self) -> None:
+        """What DMS writes when its task starts."""
+        self.screen.step(f"DMS copies the shop's tables: the full load, below {self.aws.raw}")
+        self._show_files(self.feed.full_load(self.shop))
+
+    def _show_files(self, written: list[Written]) -> None:
+        rows = [(file.table, f"{SCHEMA}/{file.table}/{file.name}", f"{file.rows:,}") for file in written]
+        self.screen.table(("table", "file", "rows"), rows, ("rows",))
+
+    # --- the jobs
+
+    def controller(self, why: str) -> dict[str, dict[str, Any]]:
+        """One run of the job Controller; its report, table → what was done."""
+        self.screen.command("aws glue start-job-run --job-name Controller")
+        started = time.monotonic()
+        with self.screen.busy(why):
+            run = self.aws.run_job("Controller")
+        lines = self.aws.log_file(run["Id"]).read_text("utf-8").splitlines()
+        if run["JobRunState"] != "SUCCEEDED":
+            raise DemoFailed(self._failure(run, lines))
+        reports = [json.loads(line) for line in lines if line.startswith('{"report"')]
+        self.screen.say(f"{run['JobRunState']} in {time.monotonic() - started:.0f} s", "dim")
+        tables = [report["table"] for report in reports if "table" in report]
+        return {table["path"].rstrip("/").rpartition("/")[2]: table for table in tables}
+
+    def _failure(self, run: dict[str, Any], lines: list[str]) -> str:
+        text = [f"The run of the job Controller ended {run['JobRunState']}: {run.get('ErrorMessage', '')}", *lines[-15:]]
+        for log in sorted(self.aws.log_folder.glob("*.log"), key=lambda path: path.stat().st_mtime)[-2:]:
+            text += ["", f"end of {log.name}:", *log.read_text("utf-8", "replace").splitlines()[-15:]]
+        return "\n".join(text)
+
+    def activate(self) -> None:
+        """The controller finds the tables; a person says which are kept up."""
+        self.screen.step("The controller finds the tables and gives each an inactive row in DynamoDB")
+        self.controller("the controller looks for tables")
+        self.screen.step(f"A person activates them: edit the rows of {self.aws.state_table}")
+        for name, table in TABLES.items():
+            self.aws.client("dynamodb").update_item(
+                TableName=self.aws.state_table,
+                Key={"path": {"S": self._path(name)}},
+                UpdateExpression="SET PrimaryKey = :key, PartitionKey = :partition, ActiveFlag = :active",
+                ExpressionAttributeValues={
+                    ":key": {"S": table.primary_key}, ":partition": {"S": table.partition_key}, ":active": {"S": "true"},
+                },
+            )  # fmt: skip
+        rows = [(name, table.primary_key, table.partition_key, "true") for name, table in TABLES.items()]
+        self.screen.table(("row", "PrimaryKey", "PartitionKey", "ActiveFlag"), rows)
+
+    def _path(self, table: str) -> str:
+        return f"{self.aws.raw_bucket}/{self.aws.raw_prefix}{SCHEMA}/{table}/"
+
+    def load(self) -> None:
+        """The first run for the active tables."""
+        self.screen.step("The controller again: it starts the job LoadInitial")
+        self.controller("LoadInitial reads the full load and writes the lake tables")
+        rows = []
+        for name in TABLES:
+            files = self._files(name)
+            self.lake[name] = self.read(name)
+            folders = sorted({file.rpartition("/")[0] for file in files} - {""})
+            rows.append((str(self._folder(name)), f"{len(self.lake[name]):,}", f"{len(files)}", f"{len(folders) or ''}"))
+        self.screen.table(("lake table", "rows", "data files", "partitions"), rows, ("rows", "data files", "partitions"))
+        self.screen.say(f"partitions are folders: {folders[0]}/ to …/{folders[-1].rpartition('/')[2]}/", "dim")
+        self.screen.say("so little is done in the job's own process; for more the job starts Spark (setting driver_bytes)", "dim")
+
+    def round(self, number: int) -> None:
+        """Things happen in the shop, DMS writes them, the controller runs, and the lake has them."""
+        self.screen.step(f"Round {number}: things happen in the shop, and DMS writes CDC files")
+        known = {name: self.shop.columns[name].names for name in TABLES}
+        for sentence in round_of(number)(self.shop):
+            self.screen.point(sentence)
+        written = self.feed.changes(self.shop, datetime.now(timezone.utc))
+        self._show_files(written)
+        self.screen.step("The controller again: it starts the job LoadIncremental")
+        report = self.controller("LoadIncremental applies the changes")
+        touched = {file.table for file in written}
+        for name in (name for name in TABLES if name in touched):
+            before, self.lake[name] = self.lake[name], self.read(name)
+            self.screen.changes(name, row_changes(before, self.lake[name]), self._note(name, report[name], known[name]))
+
+    def _note(self, table: str, done: dict[str, Any], known: list[str]) -> str:
+        added, superseded = done.get("files_added", 0), done.get("files_superseded", 0)
+        note = f"{len(self.lake[table]):,} rows now; data files: {added} added, {superseded} superseded"
+        fresh = [name for name in self.shop.columns[table].names if name not in known]
+        return note + (f"; new column {', '.join(fresh)}, null in the rows from before" if fresh else "")
+
+    # --- the lake
+
+    def _folder(self, table: str) -> S3Uri:
+        item = self.aws.client("dynamodb").get_item(TableName=self.aws.state_table, Key={"path": {"S": self._path(table)}})["Item"]
+        return S3Uri.folder(item["out_path"]["S"])
+
+    def _files(self, table: str) -> list[str]:
+        """The paths of the data files below the lake table's folder."""
+        folder = self._folder(table)
+        return sorted(file.key[len(folder.key) :] for file in list_files(self.aws.client("s3"), folder.bucket, folder.key))
+
+    def read_table(self, table: str) -> pa.Table:
+        """The lake table as it stands in its folder. Files from before a column was added have it as null."""
+        folder = self._folder(table)
+        files = [read_bytes(self.aws.client("s3"), folder.bucket, folder.key + path) for path in self._files(table)]
+        return pa.concat_tables([pq.read_table(io.BytesIO(data)) for data in files], promote_options="default")
+
+    def read(self, table: str) -> Rows:
+        """The lake table's rows by key."""
+        return {row["id"]: row for row in self.read_table(table).to_pylist()}
+
+    def check(self) -> bool:
+        """Compare every lake table with the shop's own rows, values and types; say how it went."""
+        self.screen.step("The check: is every lake table equal to the shop's own?")
+        is_equal = True
+        for name in TABLES:
+            table, expected = self.read_table(name), self.shop.rows[name]
+            found = {row["id"]: row for row in table.to_pylist()}
+            wrong = differences(expected, found)
+            if len(found) != len(table):
+                wrong.append(f"{len(table) - len(found)} rows more than keys")
+            if dict(zip(table.schema.names, table.schema.types, strict=True)) != _types(self.shop.columns[name]):
+                wrong.append(f"columns: expected {_types(self.shop.columns[name])}, found {table.schema}")
+            for line in wrong:
+                self.screen.say(f"{name}: {line}", "red")
+            if not wrong:
+                self.screen.say(f"✓ {name}: {len(expected):,} rows, {len(table.schema)} columns, all equal", "green")
+            is_equal = is_equal and not wrong
+        self.screen.say(
+            "The lake equals the shop." if is_equal else "The lake differs from the shop.", "bold green" if is_equal else "bold red"
+        )
+        return is_equal
+
+
+def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    return dict(zip(schema.names, schema.types, strict=True))

@@ -37,6 +37,7 @@ from infra.local.settings import Settings
 LOOPBACK = "127.0.0.1"
 NONCURRENT_DAYS = 30
 ABORT_UPLOADS_DAYS = 7
+WAIT_SECONDS = "0.5"  # between two looks at job runs: here a look costs nothing, and runs are short
 FINISHED = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT"})
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.1
@@ -155,6 +156,7 @@ class EmbeddedAws:
             "DMSLAKE_LAKE": self.lake,
             "DMSLAKE_STATE_TABLE": self.state_table,
             "DMSLAKE_DATABASE": self.database,
+            "DMSLAKE_WAIT_SECONDS": WAIT_SECONDS,
         }
 
     def client(self, service: str) -> Any:
@@ -248,6 +250,7 @@ class EmbeddedAws:
             "--lake": self.lake,
             "--state_table": self.state_table,
             "--database": self.database,
+            "--wait_seconds": WAIT_SECONDS,
         }
         for job in self.jobs:
             glue.create_job(**create_job_request(job, common))

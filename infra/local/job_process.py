@@ -79,6 +79,7 @@ def spark_environment(runtime: Runtime, java_home: str, scratch: Path, extra_con
     """
     conf = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",  # it would overwrite the log lines
         "spark.driver.memory": runtime.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -63,6 +63,7 @@ def test_standard_jobs_have_underscored_arguments_and_no_retries() -> None:
         "--lake": "s3://dmslake-lake/lake/",
         "--state_table": "DMSCDC_Controller",
         "--database": "dmslake",
+        "--wait_seconds": "0.5",
     }
 
 

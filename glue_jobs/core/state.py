@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from glue_jobs.core.errors import blocked
+from glue_jobs.core.errors import UsageError, blocked
 from glue_jobs.core.partitioning import Partitioning, parse_partition_key
-from glue_jobs.core.paths import S3Uri, TablePath
+from glue_jobs.core.paths import S3Uri, TablePath, changes_folder
 from glue_jobs.core.raw_names import cdc_name
 
 NO_LOAD_DATE = "1900-01-01 00:00:00"
@@ -99,7 +99,6 @@ def read_state(item: Mapping[str, Any]) -> TableState:
     request, _, request_value = _text(item, "Request").partition(":")
     if request and request not in REQUESTS:
         raise _refuse(path, "Request", "one of " + ", ".join(REQUESTS), request)
-    fence = item.get("Fence")
     return TableState(
         path=path,
         active=_flag(item, "ActiveFlag", path),
@@ -116,10 +115,10 @@ def read_state(item: Mapping[str, Any]) -> TableState:
         request_value=request_value,
         skip_files=_names(item, "SkipFiles"),
         head=_text(item, "Head"),
-        fence=None if fence is None else int(fence),
+        fence=_whole(item, "Fence", path),
         lease_owner=_text(item, "LeaseOwner"),
-        lease_beat=int(item.get("LeaseBeat", 0)),
-        lease_seconds=float(item.get("LeaseSeconds", 0)),
+        lease_beat=_whole(item, "LeaseBeat", path) or 0,
+        lease_seconds=_number(item, "LeaseSeconds", path) or 0.0,
         publishing=_text(item, "Publishing"),
         catalog_pending=_text(item, "CatalogPending"),
         catalog_table=_text(item, "CatalogTable"),
@@ -177,6 +176,13 @@ def _number(item: Mapping[str, Any], name: str, path: TablePath) -> float | None
     return number
 
 
+def _whole(item: Mapping[str, Any], name: str, path: TablePath) -> int | None:
+    text = _text(item, name)
+    if text and not (text.isascii() and text.isdigit()):
+        raise _refuse(path, name, "a whole number from 0", text)
+    return int(text) if text else None
+
+
 def _date(item: Mapping[str, Any], name: str, path: TablePath) -> datetime:
     text = _text(item, name) or NO_LOAD_DATE
     plain = re.sub(r"(\.\d+)?(Z|\+00:00)?$", "", text.replace("T", " "))
@@ -202,9 +208,14 @@ def _cursor(item: Mapping[str, Any], path: TablePath) -> str:
 
 def _out_path(item: Mapping[str, Any], path: TablePath) -> str:
     text = _text(item, "out_path")
-    if text and not re.match(r"s3[an]?://", text):
-        raise _refuse(path, "out_path", "s3://bucket/prefix/schema/table/", text)
-    return str(S3Uri.folder(text)) if text else ""
+    if not text:
+        return ""
+    try:
+        folder = S3Uri.folder(text)
+        changes_folder(folder)  # has a place only below a schema's and a table's folder
+    except UsageError as error:
+        raise _refuse(path, "out_path", "s3://bucket/prefix/schema/table/", text) from error
+    return str(folder)
 
 
 def _json(item: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -1,0 +1,121 @@
+"""Settings from flags, environment and job arguments, and the limits among them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from glue_jobs.core.errors import ConfigurationError, UsageError
+from glue_jobs.core.limits import Limits, read_limits
+from glue_jobs.core.settings import Settings, parse_arguments, read_settings, setting_names
+
+
+def test_without_any_setting_there_are_defaults() -> None:
+    """Raw and lake have none."""
+    assert read_settings({}, {}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "expected"),
+    [
+        ("flag", "env", "flag"),
+        (None, "env", "env"),
+        ("", "env", "env"),
+        (None, None, "DMSCDC_Controller"),
+        (None, "", "DMSCDC_Controller"),
+    ],
+)
+def test_a_flag_wins_over_the_environment_over_the_default(given: str | None, environment: str | None, expected: str) -> None:
+    """An empty text counts as not given."""
+    variables = {} if environment is None else {"DMSLAKE_STATE_TABLE": environment}
+
+    assert read_settings({"state_table": given}, variables).state_table == expected
+
+
+@pytest.mark.parametrize("name", setting_names())
+def test_every_setting_is_read_from_flag_and_environment(name: str) -> None:
+    """The same name with underscores, and DMSLAKE_ before it in capitals."""
+    text = {"raw": "s3://raw/a", "lake": "s3://lake/a", "runner": "local", "compression": "snappy"}.get(name, "7")
+
+    flag = read_settings({name: text}, {})
+    variable = read_settings({}, {f"DMSLAKE_{name.upper()}": f" {text} "})
+
+    assert flag == variable != Settings()
+
+
+def test_no_setting_is_a_prefix_of_another() -> None:
+    """getResolvedOptions of Glue binds abbreviations."""
+    names = (*setting_names(), "path", "run_id")
+
+    assert [(one, two) for one in names for two in names if one != two and two.startswith(one)] == []
+
+
+def test_every_limit_says_its_unit_and_meaning() -> None:
+    """The docs show them, and the error names the unit."""
+    assert [item.name for item in fields(Limits) if not item.metadata["unit"] or not item.metadata["meaning"]] == []
+
+
+@pytest.mark.parametrize("text", ["-1", "abc", "nan", "inf", "1e20", "1,5"])
+def test_a_limit_that_is_no_number_is_refused_by_name(text: str) -> None:
+    """With its unit."""
+    with pytest.raises(UsageError) as caught:
+        read_limits({"batch_bytes": text})
+
+    assert ("batch_bytes" in caught.value.message, "bytes" in caught.value.todo) == (True, True)
+
+
+def test_whole_limits_stay_whole() -> None:
+    """Bytes are an int however they are written, hours may have a fraction."""
+    limits = read_limits({"batch_bytes": "1e3", "late_window_hours": "0.5"})
+
+    assert (limits.batch_bytes, type(limits.batch_bytes), limits.late_window_hours) == (1000, int, 0.5)
+
+
+@pytest.mark.parametrize(("name", "text"), [("runner", "docker"), ("compression", "gzip"), ("raw", "raw/dms"), ("lake", "lake")])
+def test_a_setting_out_of_its_range_is_refused(name: str, text: str) -> None:
+    """The message repeats what was given."""
+    with pytest.raises(UsageError, match=text):
+        read_settings({name: text}, {})
+
+
+def test_a_missing_setting_is_asked_for_in_all_three_ways() -> None:
+    """Flag, variable and job argument."""
+    with pytest.raises(ConfigurationError) as caught:
+        Settings(raw="s3://raw/").require("raw", "state_table", "lake")
+
+    assert [word in caught.value.todo for word in ("--lake", "DMSLAKE_LAKE")] == [True, True]
+    assert "lake is missing" in caught.value.message
+
+
+def test_paths_are_separated_by_commas() -> None:
+    """Blanks around them don't count."""
+    assert read_settings({"path": " a/b/c , d/e/f,"}, {}).paths == ("a/b/c", "d/e/f")
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ([], {}),
+        (["--path", "a", "--run_id", "b"], {"path": "a", "run_id": "b"}),
+        (["--path=a=b", "--x="], {"path": "a=b", "x": ""}),
+        (["--margin", "-5", "--glob", "-x"], {"margin": "-5", "glob": "-x"}),
+        (["--last", "--odd"], {"last": "--odd"}),
+        (["--flag", "--path", "a"], {"flag": "", "path": "a"}),
+        (["--enable-metrics"], {"enable-metrics": ""}),
+        (["--JOB_NAME", "LoadInitial", "--enable-metrics", "true", "--job-bookmark-option", "x"], None),
+        (["--path", "a", "--path", "b"], {"path": "b"}),
+    ],
+)
+def test_job_arguments_are_read_as_glue_gives_them(argv: list[str], expected: dict[str, str] | None) -> None:
+    """Values may begin with a minus; Glue's own arguments are taken along."""
+    glue = {"JOB_NAME": "LoadInitial", "enable-metrics": "true", "job-bookmark-option": "x"}
+
+    assert parse_arguments(argv) == (glue if expected is None else expected)
+
+
+@pytest.mark.parametrize("argv", [["a"], ["-p", "a"], ["--"], ["--path", "a", "b"]])
+def test_other_words_are_refused(argv: list[str]) -> None:
+    """A typing error must not run the job on something else."""
+    with pytest.raises(UsageError, match="unexpected argument"):
+        parse_arguments(argv)

@@ -32,12 +32,14 @@ def ranked_rows(engine: Engine, place: Place, shape: Shape, heads: Sequence[RawH
 
 
 def keep_late(winners: pa.Table, rows: pa.Table, shape: Shape, heads: Sequence[RawHead]) -> pa.Table:
-    """`winners` restricted to keys that stand in late files, if there are late files."""
+    """`winners` restricted to keys that stand in late files (without a key: to their rows), if there are late files."""
     late = [head.ordinal for head in heads if head.late]
     if not late or not winners.num_rows:
         return winners
-    ordinals = rows[POSITION].to_numpy() >> ROW_BITS
-    late_keys = rank(rows.filter(pa.array(np.isin(ordinals, late))), shape.key)
+    is_late = pa.array(np.isin(rows[POSITION].to_numpy() >> ROW_BITS, late))
+    late_keys = rank(rows.filter(is_late), shape.key)
+    if not shape.key:
+        return late_keys  # without a key nothing but the late rows themselves
     found = KeyIndex(late_keys, shape.key).positions(winners)
     return winners.filter(found.is_valid())
 
@@ -92,19 +94,34 @@ def spark_rows(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[
 
 def spark_ranked(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> Any:
     """A DataFrame of the winners: c0…, op, position."""
-    from pyspark.sql import functions as F
-
     rows = spark_rows(engine, place, shape, heads)
     engine.size_shuffles(sum(head.file.size for head in heads))
     names = plain_names(shape.schema)
+    late_only = any(head.late for head in heads)
     if not shape.key:
-        return rows.select(*names, "op", "position")
-    keys = [names[[column.name for column in shape.schema].index(name)] for name in shape.key]
-    others = [name for name in (*names, "op", "position") if name not in keys]
-    winners = rows.groupBy(*keys).agg(F.max_by(F.struct(*others), "position").alias("w"), F.max("late").alias("late"))
-    if any(head.late for head in heads):
-        winners = winners.where("late")
-    return winners.select(*[name if name in keys else f"w.{name}" for name in (*names, "op", "position")])
+        return (rows.where("late") if late_only else rows).select(*names, "op", "position")
+    return spark_winners(rows, shape, [*names, "op", "position"], late_only)
+
+
+def spark_winners(rows: Any, shape: Shape, wanted: Sequence[str], late_only: bool = False) -> Any:
+    """The columns `wanted` of each key's row with the greatest position. late_only: of keys that have a row marked `late`."""
+    from pyspark.sql import functions as F
+
+    keys = key_names(shape)
+    # A group's key comes out with one zero and one NaN; a float's own value is the winner's, like that of any other column.
+    exact = [name for name, kind in zip(keys, shape.key_types, strict=True) if kind not in ("float", "double")]
+    taken = [name for name in wanted if name not in exact]
+    winner = F.max_by(F.struct(*taken), "position").alias("w")
+    plain_keys = [F.col(key).alias(f"key{index}") if key not in exact else F.col(key) for index, key in enumerate(keys)]
+    groups = rows.groupBy(*plain_keys)
+    winners = groups.agg(winner, F.max("late").alias("late")).where("late") if late_only else groups.agg(winner)
+    return winners.select(*[f"w.{name}" if name in taken else name for name in wanted])
+
+
+def key_names(shape: Shape) -> list[str]:
+    """The plain names of the key's columns."""
+    names = plain_names(shape.schema)
+    return [names[[column.name for column in shape.schema].index(name)] for name in shape.key]
 
 
 def collect(frame: Any, schema: pa.Schema) -> pa.Table:

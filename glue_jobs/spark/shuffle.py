@@ -31,7 +31,7 @@ from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, NetChanges
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import RawHead
-from glue_jobs.spark.rows import plain_names, spark_ranked, spark_type
+from glue_jobs.spark.rows import key_names, plain_names, spark_ranked, spark_type
 from glue_jobs.spark.write_files import write_tables
 
 BATCH_ROWS = 65_536
@@ -73,11 +73,6 @@ def _parts(shape: Shape) -> list[str]:
     return [f"p{index}" for index in range(len(shape.partitioning))]
 
 
-def _key_names(shape: Shape) -> list[str]:
-    names = plain_names(shape.schema)
-    return [names[[column.name for column in shape.schema].index(name)] for name in shape.key]
-
-
 def _lake_rows(batch: pa.RecordBatch | pa.Table, shape: Shape) -> pa.Table:
     """The first columns of a batch under the lake's names and types."""
     width = len(shape.schema)
@@ -115,7 +110,7 @@ def _joined(engine: SparkEngine, place: Place, shape: Shape, files: Sequence[Dat
     """The net changes, each with the file that holds its key (null if none does)."""
     from pyspark.sql import functions as F
 
-    keys = _key_names(shape)
+    keys = key_names(shape)
     scanned = [f"k{index}" for index in range(len(keys))]
     types = arrow_schema(tuple(column for name in shape.key for column in shape.schema if column.name == name))
     schema = pa.schema([(name, field.type) for name, field in zip(scanned, types, strict=True)]).append(pa.field("file", pa.int32()))

@@ -19,7 +19,7 @@ from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, rank
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.rows import empty, plain_names, spark_type, with_marks
+from glue_jobs.spark.rows import empty, key_names, plain_names, spark_type, spark_winners, with_marks
 from glue_jobs.spark.write_files import FileWriter, write_tables
 
 BATCH_ROWS = 65_536
@@ -83,7 +83,7 @@ def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) 
     from pyspark.sql import functions as F
 
     names, parts = plain_names(shape.schema), [f"p{index}" for index in range(len(shape.partitioning))]
-    keys = [names[[column.name for column in shape.schema].index(name)] for name in shape.key]
+    keys = key_names(shape)
     engine.size_shuffles(plan.size_bytes * 4)  # in memory rows are several times as large as in compressed files
     rows = _source_rows(engine, place, shape, plan.sources, parts)
     if not plan.ranked and keys:
@@ -91,9 +91,7 @@ def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) 
         if surplus:
             raise _not_unique(shape, int(surplus))
     if plan.ranked and keys:
-        others = [name for name in rows.columns if name not in keys]
-        winners = rows.groupBy(*keys).agg(F.max_by(F.struct(*others), "position").alias("w"))
-        rows = winners.select(*[name if name in keys else f"w.{name}" for name in rows.columns]).where(f"op <> {DELETE}")
+        rows = spark_winners(rows, shape, rows.columns).where(f"op <> {DELETE}")
     count = max(1, round(plan.size_bytes / place.limits.target_file_bytes))
     order = [*parts, *keys]
     # The step that uploads comes last: anything that sorts or samples after it would run it twice.

@@ -49,10 +49,11 @@ class LakeTable:
     partition_key: str = "null"
     table: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:10]}")
     timestamp_column: str | None = None
+    shared: Clients | None = field(default=None, repr=False)  # clients of the environment that others use too: making some takes a while
     _seconds: Any = field(default_factory=itertools.count, repr=False)
 
     def __post_init__(self) -> None:
-        self.clients: Clients = make_clients(self.environment)
+        self.clients: Clients = self.shared or make_clients(self.environment)
         self.state_table = StateTable(self.clients, self.environment["DMSLAKE_STATE_TABLE"])
         self.state_table.ensure()
         bucket, prefix = self.raw[5:].split("/", 1)

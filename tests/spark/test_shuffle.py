@@ -1,0 +1,87 @@
+"""However the work is done — by Arrow in the driver, by Spark with broadcast changes, by Spark's shuffle —, the lake is the same."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.spark.conftest import MakeTable
+from tests.spark.scenarios import Change, Row, Source
+from tests.spark.tables import WorkTable, texts
+
+COLUMNS = pa.schema(
+    [("shop", pa.string()), ("ratio", pa.float64()), ("part", pa.string()), ("amount", pa.decimal128(38, 4)), ("note", pa.binary())]
+)
+SHOPS = [f"s{number}" for number in range(60)] + ["é", "z\uffff", "😀"]
+RATIOS = [-0.0, 0.0, math.nan, 1.5, -math.inf]
+PARTS = ["a", "b/c", "", None]
+STRATEGIES = {
+    "driver": {},
+    "broadcast": {"driver_bytes": "0"},
+    "shuffle": {"driver_bytes": "0", "broadcast_bytes": "0"},
+}
+ROUNDS = [
+    {"target_file_bytes": "3000"},  # the load comes out as several files, also without partitions
+    {},  # inserts go into small files
+    {"small_file_bytes": "0"},  # inserts go into new files
+    {"stream_file_bytes": "1000"},  # files are read and written in pieces
+]
+
+
+def _row(random_: random.Random) -> Row:
+    note = None if random_.random() < 0.2 else random_.randbytes(random_.randrange(3))
+    return (random_.choice(SHOPS), random_.choice(RATIOS), random_.choice(PARTS), None, note)
+
+
+def _changes(random_: random.Random, count: int) -> list[Change]:
+    """Changes of few keys, so that many of them follow on each other; D with the key alone or with the whole row."""
+    out: list[Change] = []
+    for _ in range(count):
+        op, row = random_.choice("IUUD"), _row(random_)
+        key_only = op == "D" and random_.random() < 0.5
+        out.append((op, (*row[:2], None, None, None) if key_only else row))
+    return out
+
+
+def _feed(table: WorkTable, round_: int, source: Source) -> tuple[int, int, int]:
+    """The raw files of one round, the same for every table; what they come to."""
+    random_ = random.Random(round_)
+    if round_ == 0:
+        rows = [_row(random_) for _ in range(300)]
+        table.load(rows[:200], 1)
+        table.load(rows[180:], 2)
+        return source.take(("I", row) for row in rows)
+    files = [_changes(random_, 60) for _ in range(2)]
+    for changes in files:
+        table.cdc(changes)
+    return source.take(change for changes in files for change in changes)
+
+
+@pytest.mark.parametrize("partition_key", ["null", "part"])
+def test_all_strategies_give_the_same_rows(spark_table: MakeTable, partition_key: str) -> None:
+    """After a load and three batches with moves, each table has the dict's rows to the last bit, and the same counts."""
+    tables = {name: spark_table(COLUMNS, primary_key="shop,ratio", partition_key=partition_key) for name in STRATEGIES}
+    for table in tables.values():
+        table.edit(EmptyPartition="null")
+    sources = {name: Source(2) for name in tables}
+    for round_, settings in enumerate(ROUNDS):
+        found: dict[str, Any] = {}
+        for name, table in tables.items():
+            expected = _feed(table, round_, sources[name])
+            assert table.run("LoadInitial" if round_ == 0 else "LoadIncremental", **{**settings, **STRATEGIES[name]}) == 0, table.last_run()
+            assert table.counts() == expected, f"{name}, round {round_}"
+            table.check_folder()
+            table.check_files()
+            found[name] = texts(table.rows())
+        wanted = texts(_as_read(row, partition_key) for row in sources["driver"].rows.values())
+        for name, rows in found.items():
+            assert rows == wanted, f"{name}, round {round_}"
+
+
+def _as_read(row: Row, partition_key: str) -> Row:
+    """With EmptyPartition = null an empty text in the partition column is written as null."""
+    return (*row[:2], row[2] or None, *row[3:]) if partition_key == "part" else row

@@ -151,7 +151,7 @@ def _is_skipped(state: TableState, file: RawFile) -> bool:
 
 def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Rewrite | None:
     """A rewrite that an item's Request or a changed PrimaryKey asks for; raises where the item contradicts the table."""
-    if not state.head:
+    if not state.head or snapshot.is_empty:
         return None
     if state.request == "schema-rename":
         return Rewrite("schema", f"rename {state.request_value}", state.request_value)
@@ -171,7 +171,7 @@ def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Rewrite | None:
 
 def _load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
     loads = tuple(file for file in listing.loads if not _is_skipped(state, file))
-    if not state.head:
+    if not state.head or snapshot.is_empty:
         return TakeLoad(loads, False, "the first load") if loads else _asked_without_load(state)
     known = {item.key: item.etag for item in snapshot.generation.loads}
     fresh = [file for file in loads if known.get(file.key) != file.etag]

@@ -36,6 +36,11 @@ class Snapshot:
     chain: tuple[str, ...] = ()  # the next record's chain: changes since the last checkpoint, this one included
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the table was never loaded: it has no change yet, or its first one was taken back."""
+        return not self.schema
+
+    @property
     def rows(self) -> int:
         return sum(file.rows for file in self.files.values())
 
@@ -66,7 +71,7 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
         change=record.id,
         files=files,
         applied=_up_to_cursor(applied, record.cursor_after),
-        skipped=skipped,
+        skipped=_up_to_cursor(skipped, record.cursor_after),
         generation=record.generation,
         schema=record.schema,
         primary_key=record.primary_key,
@@ -80,13 +85,13 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
     )
 
 
-def _up_to_cursor(applied: Mapping[str, Input], cursor: str) -> Mapping[str, Input]:
-    """The inputs up to the cursor. Those beyond it were applied before a person moved the cursor back: they are pending again,
-    all of them, because the files after a replayed one must be replayed too."""
+def _up_to_cursor(inputs: Mapping[str, Input], cursor: str) -> Mapping[str, Input]:
+    """The inputs up to the cursor. Those beyond it were applied or skipped before a person moved the cursor back: they are
+    pending again, all of them, because the files after a replayed one must be replayed too."""
     last = cdc_name(cursor)
     if last is None:
-        return applied
-    return {key: item for key, item in applied.items() if (name := cdc_name(key)) is None or name <= last}
+        return inputs
+    return {key: item for key, item in inputs.items() if (name := cdc_name(key)) is None or name <= last}
 
 
 def _files_after(parent: Snapshot, record: ChangeRecord) -> dict[str, DataFile]:

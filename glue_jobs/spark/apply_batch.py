@@ -44,12 +44,12 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         [(head.where, head.schema.columns) for head in fresh],
         accept=state.request == "schema-accept",
     )
-    partitioning = snapshot.partitioning if snapshot.change else state.partitioning
+    partitioning = state.partitioning if snapshot.is_empty else snapshot.partitioning
     check_partitioning(partitioning, change.schema, str(state.path))
     shape = Shape(str(state.path), change.schema, state.primary_key, partitioning, state.empty_partition.lower() == "null")
     _check_widening(task, change)
     merged, ignored = _merge(engines, place, task, shape, heads, bool(change.widened))
-    timestamp, _ = (column, "") if column or snapshot.change else find_timestamp(engines.for_bytes(action.size_bytes), place, "", fresh)
+    timestamp, _ = (column, "") if column or not snapshot.is_empty else find_timestamp(engines.for_bytes(action.size_bytes), place, "", fresh)
     backward = sum(backward_steps(place, head, timestamp) for head in fresh) if timestamp and len(fresh) <= BACKWARD_CHECK_FILES else 0
     input_rows = sum(head.rows for head in fresh)
     return Work(
@@ -57,7 +57,7 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         schema=change.schema,
         primary_key=state.primary_key,
         partitioning=partitioning,
-        generation=snapshot.generation if snapshot.change else Generation(1),
+        generation=Generation(1) if snapshot.is_empty else snapshot.generation,
         added=merged.added,
         superseded=merged.superseded,
         counts=replace(merged.counts, ignored=ignored, input_rows=input_rows, backward=backward),

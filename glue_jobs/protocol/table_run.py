@@ -132,7 +132,8 @@ class TableRun:
     def _values(self, record: ChangeRecord) -> Mapping[str, Any]:
         """The attributes that the commit sets beside Head: the cursor and load date go with the files, in the same write."""
         values: dict[str, Any] = {"CatalogTable": self.state.catalog_table or catalog_name(self.state.path)}
-        values["LastIncrementalFile"] = record.cursor_after or f"{self.state.path}0.parquet"
+        if record.inputs or record.cursor_after != self.snapshot.cursor:  # else a cursor that a person moved stays for the next batch
+            values["LastIncrementalFile"] = record.cursor_after or f"{self.state.path}0.parquet"
         if record.last_full_load:
             values["LastFullLoadDate"] = record.last_full_load
         return values

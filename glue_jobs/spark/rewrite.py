@@ -112,7 +112,7 @@ def _work(
         superseded=tuple(snapshot.files),
         counts=Counts(),
         timestamp_column=snapshot.timestamp_column,
-        cursor_after=task.state.cursor,
+        cursor_after=snapshot.cursor,  # no file is taken: a cursor that a person moved waits for the next batch
         last_full_load=snapshot.last_full_load,
         requests=requests,
         details=details,

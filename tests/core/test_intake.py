@@ -1,0 +1,447 @@
+"""What is planned for one table: every situation and the action it asks for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from glue_jobs.core.intake import Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, plan_table, signature
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.paths import TablePath
+from glue_jobs.core.raw_names import RawFile
+from glue_jobs.core.record import Generation
+from glue_jobs.core.snapshot import Snapshot
+from tests.core.tables import (
+    FOLDER,
+    LOADED_AT,
+    NOW,
+    OLD,
+    cdc,
+    cdc_key,
+    cursor,
+    item_of,
+    listing_of,
+    load,
+    loaded,
+    plan,
+    state_of,
+    taken,
+)  # fmt: skip
+
+NEW = Snapshot()
+FRESH = NOW - timedelta(minutes=5)
+
+
+def stopped(action: object) -> str:
+    assert isinstance(action, Stopped), action
+    return action.by.code
+
+
+def rest(action: object) -> str:
+    assert isinstance(action, Rest), action
+    return action.code
+
+
+# --- before anything is decided by files
+
+
+@pytest.mark.parametrize("edits", [{}, {"ActiveFlag": "false"}, {"Paused": "since the rollback"}, {"PrimaryKey": "other"}])
+def test_an_unfinished_publish_comes_before_everything(edits: dict[str, Any]) -> None:
+    """Readers see half a change, so idle and paused tables are finished too."""
+    assert isinstance(plan(loaded(), load(), Publishing="x", **edits), Finish)
+
+
+@pytest.mark.parametrize("edits", [{}, {"ActiveFlag": "false"}, {"Paused": "since the rollback"}])
+def test_an_unfinished_catalog_step_comes_next(edits: dict[str, Any]) -> None:
+    """Also for tables that take no files."""
+    assert isinstance(plan(loaded(), load(), CatalogPending="x", **edits), Finish)
+
+
+@pytest.mark.parametrize(("edits", "code"), [({"ActiveFlag": "false"}, "inactive"), ({"Paused": "since the rollback"}, "paused")])
+def test_a_table_that_a_person_holds_rests(edits: dict[str, Any], code: str) -> None:
+    """Whatever is pending, reloads and requests included."""
+    assert rest(plan(loaded(), load(2), cdc(1), Request="reload", **edits)) == code
+
+
+def test_an_inactive_table_says_how_to_activate_it() -> None:
+    """With its path."""
+    action = plan(NEW, load(), ActiveFlag="false")
+
+    assert isinstance(action, Rest)
+    assert "dmslake activate raw/dms/sales/orders/" in action.reason
+
+
+# --- loads
+
+
+def test_a_new_table_is_loaded_from_all_its_load_files() -> None:
+    """In the order of their hexadecimal counters, as found: no waiting."""
+    files = (load(10), load(9, modified=NOW))
+
+    action = plan(NEW, *files, cdc(1))
+
+    assert action == TakeLoad((files[1], files[0]), False, "the first load")
+
+
+def test_a_new_table_without_any_file_rests() -> None:
+    """DMS has not written yet."""
+    assert rest(plan(NEW)) == "no-files"
+
+
+def test_a_table_with_only_cdc_files_is_made_from_them() -> None:
+    """All of them."""
+    assert plan(NEW, cdc(1), cdc(2)) == TakeBatch((cdc(1), cdc(2)))
+
+
+@pytest.mark.parametrize("file", [load(2), load(1, etag="other")])
+def test_a_load_file_that_appears_or_changes_is_a_reload(file: RawFile) -> None:
+    """Before any pending CDC file."""
+    files = {one.key: one for one in (load(), file, cdc(5))}
+
+    action = plan(loaded([cdc(1)], at=1), *files.values())
+
+    assert isinstance(action, TakeLoad)
+    assert (action.reload, [one.base for one in action.files]) == (True, sorted({load().base, file.base}))
+
+
+def test_a_load_file_that_vanishes_is_no_reload() -> None:
+    """People expire raw files."""
+    assert rest(plan(loaded(loads=[load(1), load(2)]), load(1))) == "up-to-date"
+
+
+def test_a_reload_waits_while_it_may_be_half() -> None:
+    """Its newest load file is young, and nothing tells that DMS went on to CDC."""
+    action = plan(loaded([cdc(1)], at=1), load(1), load(2, modified=FRESH), cdc(5, modified=OLD))
+
+    assert rest(action) == "reload-waits"
+
+
+@pytest.mark.parametrize(
+    ("files", "edits", "limits"),
+    [
+        ((load(2, modified=FRESH), cdc(5, modified=NOW)), {}, {}),
+        ((load(2, modified=NOW - timedelta(minutes=15)),), {}, {}),
+        ((load(2, modified=FRESH),), {"LoadQuietMinutes": "5"}, {}),
+        ((load(2, modified=FRESH),), {"LoadQuietMinutes": "0"}, {}),
+        ((load(2, modified=FRESH),), {}, {"load_quiet_minutes": 5.0}),
+    ],
+)
+def test_a_reload_begins_when_cdc_follows_or_it_is_quiet(files: tuple[RawFile, ...], edits: dict[str, Any], limits: dict[str, Any]) -> None:
+    """The table's own quiet time wins over the setting, zero included."""
+    assert isinstance(plan(loaded(), load(1), *files, limits=limits, **edits), TakeLoad)
+
+
+@pytest.mark.parametrize("edits", [{"Request": "reload"}, {"LastFullLoadDate": "2024-04-30"}, {"LastFullLoadDate": "null"}])
+def test_a_person_may_ask_for_a_reload(edits: dict[str, Any]) -> None:
+    """By request, or by setting the load date back, as users of the AWS sample do."""
+    action = plan(loaded([cdc(1)], at=1), load(), cdc(2), **edits)
+
+    assert action == TakeLoad((load(),), True, "a person asked for it")
+
+
+def test_a_later_load_date_asks_for_nothing() -> None:
+    """Only an earlier one means: again."""
+    assert rest(plan(loaded(), load(), LastFullLoadDate="2024-06-01")) == "up-to-date"
+
+
+@pytest.mark.parametrize("snapshot", [NEW, loaded(loads=[])])
+def test_a_reload_without_load_files_is_refused(snapshot: Snapshot) -> None:
+    """Never an empty table."""
+    assert stopped(plan(snapshot, cdc(1), Request="reload")) == "no-load-files"
+
+
+def test_a_load_file_may_be_skipped() -> None:
+    """By its name."""
+    assert rest(plan(loaded(), load(1), load(2), SkipFiles=load(2).base)) == "up-to-date"
+
+
+# --- an item of another program
+
+
+@pytest.mark.parametrize("edits", [{"LastIncrementalFile": cursor(1)}, {"LastFullLoadDate": LOADED_AT}])
+def test_another_programs_item_is_blocked(edits: dict[str, Any]) -> None:
+    """The AWS sample's cursor says nothing about files that we wrote."""
+    action = plan(NEW, load(), cdc(2), **edits)
+
+    assert stopped(action) == "adopt-or-reload"
+    assert isinstance(action, Stopped)
+    assert "dmslake reload" in action.by.todo
+
+
+def test_another_programs_table_is_loaded_anew_when_a_person_says_so() -> None:
+    """As a first load."""
+    action = plan(NEW, load(), LastIncrementalFile=cursor(1), Request="reload")
+
+    assert isinstance(action, TakeLoad)
+    assert not action.reload
+
+
+def test_a_table_whose_only_load_was_taken_back_is_loaded_like_a_new_one() -> None:
+    """Its uploads were lost before anybody saw them; its head is the change that says so, and its snapshot is empty."""
+    empty = Snapshot(change="0000000002-000001-0000000b")
+
+    action = plan(empty, load(modified=NOW), cdc(1), LastFullLoadDate=LOADED_AT, PartitionKey="region")
+
+    assert action == TakeLoad((load(modified=NOW),), False, "the first load")
+
+
+# --- batches
+
+
+def test_pending_files_are_taken_in_the_order_of_writing() -> None:
+    """Whatever the order of the listing."""
+    assert plan(loaded([cdc(1)], at=1), load(), cdc(3), cdc(2), cdc(1)) == TakeBatch((cdc(2), cdc(3)))
+
+
+def test_nothing_pending_is_rest() -> None:
+    """Everything listed was applied."""
+    assert rest(plan(loaded([cdc(1)], at=1), load(), cdc(1))) == "up-to-date"
+
+
+@pytest.mark.parametrize("limits", [{"batch_files": 2}, {"batch_bytes": 20}, {"batch_bytes": 29}])
+def test_a_backlog_is_taken_in_bounded_batches(limits: dict[str, Any]) -> None:
+    """The rest is counted."""
+    files = [cdc(number) for number in range(1, 6)]
+
+    assert plan(loaded(), load(), *files, limits=limits) == TakeBatch((cdc(1), cdc(2)), remaining=3, remaining_bytes=30)
+
+
+@pytest.mark.parametrize("limits", [{"batch_bytes": 5}, {"batch_files": 0}])
+def test_a_batch_has_at_least_one_file(limits: dict[str, Any]) -> None:
+    """One that is larger than the bound would never be taken."""
+    assert plan(loaded(), load(), cdc(1), cdc(2), limits=limits) == TakeBatch((cdc(1),), remaining=1, remaining_bytes=10)
+
+
+def test_files_before_a_reload_are_not_taken_again() -> None:
+    """The new load holds what they said."""
+    snapshot = loaded(generation=Generation(2, (taken(load()),), "20240501000300"))
+
+    assert plan(snapshot, load(), cdc(2), cdc(3), cdc(4)) == TakeBatch((cdc(3), cdc(4)))
+
+
+# --- late files
+
+
+def test_a_late_file_is_ranked_with_all_that_came_after_it() -> None:
+    """The files applied after it are its context; the cursor stays; new files wait."""
+    snapshot = loaded([cdc(1), cdc(3), cdc(4)], at=4)
+
+    assert plan(snapshot, load(), *map(cdc, (1, 2, 3, 4, 5))) == TakeBatch((cdc(2),), (cdc(3), cdc(4)), late=True)
+
+
+def test_a_file_that_was_written_again_is_late() -> None:
+    """Another ETag is another file, and its old self is no context."""
+    snapshot = loaded([cdc(1), cdc(2)], at=2)
+
+    assert plan(snapshot, load(), cdc(1, etag="new"), cdc(2)) == TakeBatch((cdc(1, etag="new"),), (cdc(2),), late=True)
+
+
+def test_a_file_before_the_window_is_left_to_verify() -> None:
+    """24 hours behind the cursor."""
+    at = 60 * 30
+    snapshot = loaded([cdc(at)], at=at)
+
+    assert rest(plan(snapshot, load(), cdc(60 * 6 - 1), cdc(at))) == "up-to-date"
+    assert plan(snapshot, load(), cdc(60 * 6), cdc(at)) == TakeBatch((cdc(60 * 6),), (cdc(at),), late=True)
+
+
+def test_the_tables_own_window_wins_over_the_setting() -> None:
+    """Both ways."""
+    at = 60 * 30
+    files = (load(), cdc(60 * 25), cdc(at))
+    snapshot = loaded([cdc(at)], at=at)
+
+    assert isinstance(plan(snapshot, *files, limits={"late_window_hours": 1.0}, LateWindowHours="6"), TakeBatch)
+    assert rest(plan(snapshot, *files, LateWindowHours="1")) == "up-to-date"
+
+
+@pytest.mark.parametrize(("files", "found"), [((cdc(1),), "no such object"), ((cdc(1), cdc(2, etag="new")), "")])
+def test_a_late_file_without_its_context_blocks(files: tuple[RawFile, ...], found: str) -> None:
+    """Without it the late file could bring back a row that a later one removed. (A changed one is late itself.)"""
+    action = plan(loaded([cdc(2)], at=2), load(), *files)
+
+    if found:
+        assert stopped(action) == "late-file-without-context"
+        assert isinstance(action, Stopped)
+        assert found in action.by.message
+    else:
+        assert action == TakeBatch((cdc(1), cdc(2, etag="new")), late=True)
+
+
+def test_a_late_file_may_be_skipped() -> None:
+    """And is, on the record, with the next batch."""
+    snapshot = loaded([cdc(2)], at=2)
+
+    assert rest(plan(snapshot, load(), cdc(1), SkipFiles=cdc(1).base)) == "up-to-date"
+    assert plan(snapshot, load(), cdc(1), cdc(2), cdc(3), SkipFiles=cdc(1).key) == TakeBatch((cdc(3),), skipped=(cdc(1),))
+
+
+# --- a person moves the cursor
+
+
+def test_a_cursor_moved_on_skips_the_files_in_between() -> None:
+    """On the record, with the next batch."""
+    action = plan(loaded([cdc(1)], at=1), load(), *map(cdc, (1, 2, 3, 4)), LastIncrementalFile=cursor(3))
+
+    assert action == TakeBatch((cdc(4),), skipped=(cdc(2), cdc(3)))
+
+
+def test_skipped_files_stay_skipped() -> None:
+    """They are not late."""
+    snapshot = loaded([cdc(1), cdc(4)], at=4, skipped={file.key: taken(file) for file in (cdc(2), cdc(3))})
+
+    assert rest(plan(snapshot, load(), *map(cdc, (1, 2, 3, 4)))) == "up-to-date"
+
+
+def test_a_late_file_below_the_old_cursor_is_not_skipped_by_a_moved_one() -> None:
+    """The person passed over what was pending, not over what nobody had seen."""
+    action = plan(loaded([cdc(2)], at=2), load(), *map(cdc, (1, 2, 3, 4)), LastIncrementalFile=cursor(3))
+
+    assert action == TakeBatch((cdc(1),), (cdc(2),), skipped=(cdc(3),), late=True)
+
+
+@pytest.mark.parametrize(("back", "first"), [(cursor(1), 2), (f"{cursor(0).rsplit('/', 1)[0]}/0.parquet", 1)])
+def test_a_cursor_moved_back_replays_what_follows_it(back: str, first: int) -> None:
+    """Applied and skipped ones."""
+    snapshot = loaded([cdc(1), cdc(3)], at=3, skipped={cdc_key(2): taken(cdc(2))})
+
+    assert plan(snapshot, load(), *map(cdc, (1, 2, 3)), LastIncrementalFile=back) == TakeBatch(tuple(map(cdc, range(first, 4))))
+
+
+def test_a_skip_named_by_the_item_survives_a_replay() -> None:
+    """SkipFiles is a standing word."""
+    snapshot = loaded([cdc(1), cdc(3)], at=3, skipped={cdc_key(2): taken(cdc(2))})
+
+    action = plan(snapshot, load(), *map(cdc, (1, 2, 3)), LastIncrementalFile=cursor(1), SkipFiles=cdc(2).base)
+
+    assert action == TakeBatch((cdc(3),))
+
+
+# --- keys, partitions, requests
+
+
+def test_a_changed_primary_key_is_a_rewrite() -> None:
+    """Before any file is applied with it."""
+    action = plan(loaded(), load(), cdc(1), PrimaryKey="id,line")
+
+    assert action == Rewrite("rekey", "PrimaryKey was changed to id,line")
+
+
+def test_a_changed_partition_key_blocks() -> None:
+    """Layouts are never mixed; the way out stands in the block."""
+    action = plan(loaded(), load(), cdc(1), PartitionKey="region")
+
+    assert stopped(action) == "partition-key-changed"
+    assert isinstance(action, Stopped)
+    assert "dmslake repartition" in action.by.todo
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        ("repartition", Rewrite("repartition", "a person asked for the layout of PartitionKey")),
+        ("schema-rename:a=b", Rewrite("schema", "rename a=b", "a=b")),
+    ],
+)
+def test_a_person_may_ask_for_a_rewrite(request_: str, expected: Rewrite) -> None:
+    """It comes before pending files."""
+    assert plan(loaded(), load(), cdc(1), Request=request_, PartitionKey="region") == expected
+
+
+@pytest.mark.parametrize("request_", ["repartition", "schema-rename:a=b"])
+def test_a_rewrite_of_nothing_is_no_rewrite(request_: str) -> None:
+    """A table that was never loaded is loaded."""
+    assert isinstance(plan(NEW, load(), Request=request_, PartitionKey="region"), TakeLoad)
+
+
+def test_a_reload_takes_new_keys_and_partitions() -> None:
+    """No rewrite first: everything is written anew."""
+    assert isinstance(plan(loaded(), load(), Request="reload", PrimaryKey="id,line", PartitionKey="region"), TakeLoad)
+
+
+# --- names, blocks
+
+
+def test_a_foreign_raw_file_blocks_and_says_which() -> None:
+    """Until it is gone or skipped by name."""
+    strange = RawFile(FOLDER + "export.parquet", 1, "e", OLD)
+
+    action = plan(NEW, load(), strange)
+
+    assert stopped(action) == "foreign-raw-file"
+    assert isinstance(action, Stopped)
+    assert "export.parquet" in action.by.message
+    assert isinstance(plan(NEW, load(), strange, SkipFiles="export.parquet"), TakeLoad)
+
+
+STRANGE = RawFile(FOLDER + "export.parquet", 1, "e", OLD)
+
+
+def blocked_item(*files: RawFile, **edits: Any) -> dict[str, Any]:
+    """The item as it stands after a run was blocked on these files."""
+    item = item_of(loaded(), **edits)
+    action = plan(loaded(), *files, **edits)
+    assert isinstance(action, Stopped)
+    by = action.by
+    return {**item, "Blocked": {"code": by.code, "message": by.message, "todo": by.todo, "signature": by.signature}}
+
+
+def plan_item(item: dict[str, Any], *files: RawFile) -> Any:
+    edits = {name: value for name, value in item.items() if name not in ("path", "bucket", "prefix", "folder")}
+    return plan(loaded(), *files, **edits)
+
+
+def test_a_block_is_not_tried_again_while_nothing_changed() -> None:
+    """Also under another clock and with other program attributes."""
+    item = {**blocked_item(load(), STRANGE), "LastRun": {"run_id": "r"}, "Fence": 9, "LeaseBeat": 3}
+
+    action = plan_item(item, load(), STRANGE)
+
+    assert isinstance(action, Stopped)
+    assert action.known
+
+
+@pytest.mark.parametrize(
+    ("edits", "files"),
+    [
+        ({"SkipFiles": "export.parquet"}, (load(), STRANGE)),
+        ({}, (load(),)),
+        ({}, (load(), STRANGE, cdc(1))),
+        ({}, (load(), RawFile(STRANGE.key, 1, "other", OLD))),
+        ({"PrimaryKey": "x"}, (load(), STRANGE)),
+        ({"Request": "reload"}, (load(), STRANGE)),
+        ({"LastIncrementalFile": cursor(1)}, (load(), STRANGE)),
+    ],
+)
+def test_a_block_is_tried_again_when_item_or_files_changed(edits: dict[str, Any], files: tuple[RawFile, ...]) -> None:
+    """Any of it may be the way out."""
+    action = plan_item({**blocked_item(load(), STRANGE), **edits}, *files)
+
+    assert not (isinstance(action, Stopped) and action.known)
+
+
+def test_a_persons_own_block_stays_until_the_person_lifts_it() -> None:
+    """Whatever changes."""
+    actions = [plan(loaded(), load(), *files, Blocked="waiting for Anna") for files in ((), (cdc(1),), (load(2),))]
+
+    assert [isinstance(action, Stopped) and action.known for action in actions] == [True] * 3
+
+
+def test_the_signature_does_not_depend_on_the_order_of_the_listing() -> None:
+    """Two ways of listing are one state of affairs."""
+    files = (load(1), load(2), cdc(1), cdc(2))
+
+    state = state_of(loaded())
+
+    assert signature(state, listing_of(*files)) == signature(state, listing_of(*reversed(files)))
+
+
+def test_a_plan_is_the_same_for_every_caller() -> None:
+    """Controller and job ask with the same values: no clock, no chance inside."""
+    snapshot = loaded([cdc(1)], at=1)
+    arguments = (state_of(snapshot), snapshot, listing_of(load(), cdc(2)), NOW, Limits())
+
+    assert plan_table(*arguments) == plan_table(*arguments)
+    assert str(arguments[0].path) == str(TablePath("raw", "dms/sales/", "orders/"))

@@ -1,0 +1,120 @@
+"""What a batch's columns mean for the lake's schema."""
+
+from __future__ import annotations
+
+import pytest
+
+from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.schema import Column, Schema
+from glue_jobs.core.schema_change import reconcile, renamed
+
+
+def schema(text: str) -> Schema:
+    """`id int, name string` as a schema; `!` behind a type: absent."""
+    pairs = (part.split() for part in text.split(", "))
+    return tuple(Column(name, kind.rstrip("!"), kind.endswith("!")) for name, kind in pairs)
+
+
+LAKE = schema("id int, name string")
+
+
+@pytest.mark.parametrize(
+    ("batch", "after"),
+    [
+        ([], "id int, name string"),
+        (["id int, name string"], "id int, name string"),
+        (["name string, id int"], "id int, name string"),
+        (["id int, name string, qty int"], "id int, name string, qty int"),
+        (["id int, name string", "id int, name string, qty int"], "id int, name string, qty int"),
+        (["id int, name string, qty int", "id int, name string"], "id int, name string, qty int!"),
+        (["id int"], "id int, name string!"),
+        (["id bigint, name string"], "id bigint, name string"),
+        (["id tinyint, name string"], "id int, name string"),
+        (["id int, name string, a tinyint", "id int, name string, a bigint"], "id int, name string, a bigint"),
+    ],
+)
+def test_a_batch_keeps_adds_and_widens_columns(batch: list[str], after: str) -> None:
+    """New ones at the end, in the order in which they appear; nothing is ever dropped."""
+    found = reconcile("t", LAKE, [(f"file {number}", schema(text)) for number, text in enumerate(batch)])
+
+    assert found.schema == schema(after)
+
+
+def test_the_change_says_what_it_did() -> None:
+    """For the report."""
+    found = reconcile("t", schema("id int, name string, old string!"), [("f", schema("id bigint, name string, qty int"))])
+
+    assert (found.added, found.widened, found.absent) == (("qty",), (("id", "int", "bigint"),), ())
+
+
+def test_a_column_that_comes_back_is_absent_no_more() -> None:
+    """The source sends it again."""
+    assert reconcile("t", schema("id int, name string!"), [("f", LAKE)]).schema == LAKE
+
+
+def test_a_new_tables_columns_are_those_of_all_its_files() -> None:
+    """Load files may differ, and none of their columns is absent."""
+    found = reconcile("t", (), [("a", schema("id int, x int")), ("b", schema("id int, y int"))])
+
+    assert (found.schema, found.added, found.absent) == (schema("id int, x int, y int"), (), ())
+
+
+@pytest.mark.parametrize(
+    "batch", [["id int, title string"], ["id int, title string", "id int"], ["id int, name string", "id int, title string"]]
+)
+def test_a_rename_is_not_guessed(batch: list[str]) -> None:
+    """One gone and one new in a batch: a person says whether it is the same column."""
+    with pytest.raises(TableBlocked) as caught:
+        reconcile("shop.t", LAKE, [(f"file {number}", schema(text)) for number, text in enumerate(batch)])
+
+    assert caught.value.code == "rename-or-drop-and-add"
+    assert [word in str(caught.value) for word in ("'name'", "'title'", "--rename name=title", "--accept", "shop.t")] == [True] * 5
+
+
+def test_a_person_may_say_that_it_was_no_rename() -> None:
+    """Then the old column stays, absent."""
+    found = reconcile("t", LAKE, [("f", schema("id int, title string"))], accept=True)
+
+    assert found.schema == schema("id int, name string!, title string")
+
+
+def test_a_column_that_was_absent_before_is_no_half_of_a_rename() -> None:
+    """It vanished in an earlier batch."""
+    found = reconcile("t", schema("id int, name string!"), [("f", schema("id int, title string"))])
+
+    assert found.schema == schema("id int, name string!, title string")
+
+
+def test_an_unsafe_change_of_type_names_table_file_column_and_types() -> None:
+    """All a person needs to look it up."""
+    with pytest.raises(TableBlocked) as caught:
+        reconcile("shop.t", LAKE, [("20240501-1.parquet", schema("id int, name int"))])
+
+    assert caught.value.code == "type-changed"
+    assert [word in caught.value.message for word in ("shop.t", "20240501-1.parquet", "'name'", "string", "int")] == [True] * 5
+
+
+@pytest.mark.parametrize("batch", ["id int, name string, NAME string", "id int, Name string"])
+def test_columns_that_differ_only_by_case_are_refused(batch: str) -> None:
+    """In one file, and between file and lake: Spark and Athena couldn't read the table."""
+    with pytest.raises(TableBlocked) as caught:
+        reconcile("t", LAKE, [("f", schema(batch))])
+
+    assert caught.value.code == "columns-differ-by-case"
+
+
+def test_a_rename_keeps_type_and_place() -> None:
+    """Only the name changes."""
+    assert renamed(LAKE, "id", "number") == schema("number int, name string")
+
+
+def test_a_rename_may_change_only_the_case() -> None:
+    """The old name is gone then."""
+    assert renamed(LAKE, "name", "Name") == schema("id int, Name string")
+
+
+@pytest.mark.parametrize(("old", "new"), [("nowhere", "x"), ("id", "name"), ("id", "NAME")])
+def test_an_impossible_rename_is_refused(old: str, new: str) -> None:
+    """With the columns there are."""
+    with pytest.raises(TableBlocked, match="id, name"):
+        renamed(LAKE, old, new)

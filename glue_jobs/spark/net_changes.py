@@ -24,7 +24,7 @@ from glue_jobs.spark.place import Shape
 
 OP, POSITION = "__op", "__position"
 INSERT, UPDATE, DELETE = 0, 1, 2
-ROW_BITS = 40  # a file of up to 10^12 rows, 8 million files in a batch
+ROW_BITS = 40  # two positions for each row of a file of up to 5 * 10^11 rows; 8 million files in a batch
 
 
 def position(file_ordinal: int, rows: pa.Array) -> pa.Array:

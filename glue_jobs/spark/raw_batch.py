@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import Input
 from glue_jobs.core.work import input_of
-from glue_jobs.spark.dms_files import DmsSchema, check_keys, dms_schema, open_dms, read_dms
-from glue_jobs.spark.net_changes import POSITION, position
+from glue_jobs.spark.dms_files import BEFORE, BEFORE_PREFIX, OP, ROW, DmsSchema, check_keys, dms_schema, open_dms, read_dms
+from glue_jobs.spark.net_changes import DELETE, POSITION, UPDATE, position
 from glue_jobs.spark.place import Place, Shape
 
 FOOTER_THREADS = 16
@@ -87,9 +89,34 @@ def units_of(head: RawHead) -> list[Unit]:
 
 
 def read_unit(place: Place, shape: Shape, unit: Unit) -> Iterator[pa.Table]:
-    """The rows of a unit: the lake's columns, `__op`, `__position`. Null keys and damage are refused, naming file and row."""
+    """The rows of a unit: the lake's columns, `__op`, `__position`. Null keys and damage are refused, naming file and row.
+
+    Before an update that changed its row's key, as its before image tells, stands a delete of the old key.
+    """
     head = unit.head
-    for table in read_dms(open_raw(place, head.file), head.where, columns=shape.schema, row_groups=unit.row_groups):
+    told = {BEFORE_PREFIX + name for name in shape.key} <= set(head.schema.excluded)
+    before = shape.key if told else ()
+    for table in read_dms(open_raw(place, head.file), head.where, columns=shape.schema, row_groups=unit.row_groups, before=before):
         check_keys(table, shape.key, head.where)
-        rows = table["__row"]
-        yield table.drop_columns(["__row"]).append_column(POSITION, position(head.ordinal, rows))
+        yield _in_order(table, before, head.ordinal)
+
+
+def _in_order(table: pa.Table, before: Sequence[str], ordinal: int) -> pa.Table:
+    """The rows with positions instead of `__row`: each row has two, the first one for the delete of its old key."""
+    first = position(ordinal, pc.multiply(table[ROW], 2))
+    rows = table.drop_columns([ROW, *(BEFORE + name for name in before)])
+    marked = rows.append_column(POSITION, pc.add(first, 1))
+    if not before:
+        return marked
+    # Where an image is null in part it tells no key. A key that differs from itself (NaN) may be deleted: its row comes after.
+    moved = pc.equal(table[OP], pa.scalar(UPDATE, pa.int8()))
+    for name in before:
+        moved = pc.and_(moved, pc.is_valid(table[BEFORE + name]))
+    changed = [pc.fill_null(pc.not_equal(table[name], table[BEFORE + name]), False) for name in before]
+    moved = pc.and_(moved, reduce(pc.or_, changed))
+    if not pc.any(moved).as_py():
+        return marked
+    for name in before:
+        rows = rows.set_column(rows.column_names.index(name), name, table[BEFORE + name])
+    rows = rows.set_column(rows.column_names.index(OP), OP, pa.repeat(pa.scalar(DELETE, pa.int8()), table.num_rows))
+    return pa.concat_tables([rows.append_column(POSITION, first).filter(moved), marked])

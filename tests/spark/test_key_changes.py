@@ -1,0 +1,66 @@
+"""A primary key that changed comes as one U with the new key; only the before image tells the old one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.spark.conftest import MakeTable
+from tests.spark.tables import WorkTable
+from tests.spark.test_shuffle import STRATEGIES
+
+COLUMNS = pa.schema([("shop", pa.string()), ("id", pa.int64()), ("name", pa.string())])
+IMAGES = pa.schema([*COLUMNS, ("BI_shop", pa.string()), ("BI_id", pa.int64()), ("BI_name", pa.string())])
+NOTHING = (None, None, None)
+
+
+def _load(table: WorkTable) -> None:
+    table.load([("a", number, f"n{number}") for number in range(1, 7)])
+    assert table.run("LoadInitial") == 0, table.last_run()
+
+
+def _images(*changes: tuple[Any, ...]) -> list[tuple[str, tuple[Any, ...]]]:
+    """(operation, row after, row before or nothing) as rows with before images."""
+    return [(op, (*after, *(before[0] if before else NOTHING))) for op, after, *before in changes]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("partition_key", ["null", "shop"])
+def test_the_row_leaves_its_old_key(spark_table: MakeTable, strategy: str, partition_key: str) -> None:
+    """Keys that move on, take another's place, move twice, are taken again, and go to another partition; in two files."""
+    table = spark_table(COLUMNS, primary_key="shop,id", partition_key=partition_key)
+    _load(table)
+    table.cdc(
+        _images(
+            ("U", ("a", 10, "n1"), ("a", 1, "n1")),
+            ("U", ("a", 1, "n2"), ("a", 2, "n2")),
+            ("U", ("b", 3, "n3"), ("a", 3, "n3")),
+            ("U", ("a", 20, "n4"), ("a", 4, "n4")),
+            ("I", ("a", 4, "new")),
+            ("U", ("a", 5, "same"), ("a", 5, "n5")),
+        ),
+        columns=IMAGES,
+    )
+    table.cdc(_images(("U", ("a", 30, "n4"), ("a", 20, "n4")), ("D", ("a", 6, "n6"))), columns=IMAGES)
+
+    assert table.run(**STRATEGIES[strategy]) == 0, table.last_run()
+
+    expected = [("a", 1, "n2"), ("a", 10, "n1"), ("a", 30, "n4"), ("a", 4, "new"), ("a", 5, "same"), ("b", 3, "n3")]
+    columns = table.read().select(["shop", "id", "name"])
+    assert sorted(zip(*(column.to_pylist() for column in columns.columns), strict=True), key=repr) == sorted(expected, key=repr)
+    table.check_folder()
+
+
+def test_without_a_whole_old_key_only_the_new_one_is_written(new_table: MakeTable) -> None:
+    """Before images of some columns, or null in the key, don't tell which row has gone."""
+    table = new_table(COLUMNS, primary_key="shop,id")
+    _load(table)
+    part = pa.schema([*COLUMNS, ("BI_id", pa.int64())])
+    table.cdc([("U", ("a", 10, "n1", 1))], columns=part)
+    table.cdc(_images(("U", ("a", 20, "n2"), ("a", None, "n2"))), columns=IMAGES)
+
+    assert table.run() == 0, table.last_run()
+
+    assert [row[1] for row in table.rows()] == [1, 10, 2, 20, 3, 4, 5, 6]

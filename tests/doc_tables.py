@@ -1,0 +1,79 @@
+"""The tables in README.md and docs/ that are made from the code.
+
+python -m tests.doc_tables    writes them into the documents, between their `begin` and `end` marks
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from controller.cli.call import MEANINGS
+from glue_jobs.core.limits import MIB, Limits
+from glue_jobs.core.schema import ARROW_TO_LAKE
+from glue_jobs.core.settings import DEFAULTS
+
+ROOT = Path(__file__).parent.parent
+
+
+def settings_table() -> str:
+    """The settings that say where things are and how jobs run."""
+    rows = [(f"`--{name.replace('_', '-')}`", f"`DMSLAKE_{name.upper()}`", f"`--{name}`", _code(DEFAULTS.get(name, "")), meaning)
+            for name, meaning in MEANINGS.items()]  # fmt: skip
+    return markdown(("option", "environment", "job argument", "default", "meaning"), rows)
+
+
+def limits_table() -> str:
+    """Every threshold."""
+    rows = []
+    for item in fields(Limits):
+        default = item.default
+        assert isinstance(default, (int, float))
+        rows.append((f"`{item.name}`", _amount(default, item.metadata["unit"]), item.metadata["unit"], item.metadata["meaning"]))
+    return markdown(("name", "default", "unit", "meaning"), rows)
+
+
+def types_table() -> str:
+    """What DMS writes → what the lake has."""
+    return markdown(("Arrow type of the raw column", "lake type"), [(f"`{arrow}`", f"`{lake}`") for arrow, lake in ARROW_TO_LAKE.items()])
+
+
+TABLES: dict[str, Callable[[], str]] = {"settings": settings_table, "limits": limits_table, "types": types_table}
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def with_tables(text: str) -> str:
+    """A document's text with every marked table as the code has it now."""
+
+    def fresh(match: re.Match[str]) -> str:
+        return f"<!-- {match[1]}: begin (from the code: python -m tests.doc_tables) -->\n{TABLES[match[1]]()}\n<!-- {match[1]}: end -->"
+
+    return re.sub(r"<!-- (\w+): begin[^>]*-->\n(?:.*?\n)?<!-- \1: end -->", fresh, text, flags=re.DOTALL)
+
+
+def documents() -> list[Path]:
+    """README.md and the pages of docs/."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _amount(value: float, unit: str) -> str:
+    """A default as a person writes it: whole MiB where it is."""
+    if unit == "bytes" and value and value % MIB == 0:
+        return f"{int(value)} ({int(value // MIB)} MiB)"
+    return f"{value:g}" if value < 1e6 else f"{int(value)}"
+
+
+if __name__ == "__main__":
+    for document in documents():
+        document.write_text(with_tables(document.read_text("utf-8")), "utf-8")

@@ -1,0 +1,268 @@
+"""The documents: every command in them is run, every table that the code knows better is compared with it.
+
+Not run as they stand, but checked otherwise:
+- `make …`: `make -n` must know the target (CI runs `make test` itself), and the demo has its own test;
+- `python3.11 -m venv`, `pip install`: the extras they name must exist; `.venv/bin/…` must be a command of ours or pytest;
+- SQL for Athena and Redshift: compared with the catalog table, its SELECTs run on DuckDB;
+- docs/capture.md needs a MariaDB: tests/database runs it.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from controller.cli.entry import cli
+from glue_jobs.core.schema import ARROW_TO_LAKE, lake_type
+from glue_jobs.core.state import PERSON_ATTRIBUTES, REQUESTS
+from infra.local.demo import TRY_NEXT
+from infra.local.session import embedded_client
+from tests import doc_tables
+from tests.document_shell import ROOT, Block, DocumentShell, blocks
+
+README = ROOT / "README.md"
+OPERATIONS = ROOT / "docs" / "operations.md"
+SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
+RUN_HERE = {README, OPERATIONS}
+RUN_ELSEWHERE = {ROOT / "docs" / "capture.md"}
+
+
+def is_set_up(block: Block) -> bool:
+    """Whether the block installs dmslake: checked otherwise."""
+    return block.language == "sh" and all(line.startswith(SET_UP) for line in block.lines)
+
+
+def sh_lines(document: Path) -> list[str]:
+    """All lines of its sh blocks, continued ones joined."""
+    return [
+        line for block in blocks(document) if block.language == "sh" for line in "\n".join(block.lines).replace("\\\n", " ").split("\n")
+    ]
+
+
+@pytest.fixture(scope="module")
+def variables() -> dict[str, str]:
+    """A shell with the virtual environment and nothing of AWS, Java or dmslake."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
+    return {"PATH": path, "HOME": "/nonexistent", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture
+def shell(tmp_path: Path, variables: dict[str, str]) -> Iterator[DocumentShell]:
+    """A reader's shell in an empty folder."""
+    shell = DocumentShell(tmp_path, variables)
+    yield shell
+    shell.close()
+
+
+def test_readme_from_top_to_bottom(shell: DocumentShell) -> None:
+    """Every sh and python block succeeds; the two queries agree; the SQL for AWS fits the catalog and the files."""
+    printed = {}
+    for block in blocks(README):
+        if block.language in ("sh", "python") and not is_set_up(block):
+            printed[block.text] = shell.run(block)
+
+    text = "\n".join(printed.values())
+    url = re.search(r"AWS_ENDPOINT_URL=(\S+)", text)
+    spark, duck = (printed[block.text] for block in blocks(README) if block.language == "python")
+    assert "exit code 1" in text
+    assert figures(spark) == figures(duck) != {}
+    assert url is not None
+    assert_sql_fits(url[1], shell.folder)
+
+
+def figures(table: str) -> dict[str, set[str]]:
+    """Status → the numbers beside it, from a printed table."""
+    rows = (re.findall(r"[\w.]+", line) for line in table.splitlines())
+    return {row[0]: set(row[1:]) for row in rows if row[:1] in (["new"], ["shipped"])}
+
+
+def assert_sql_fits(endpoint_url: str, folder: Path) -> None:
+    """The tables that the SQL names are in the catalog with the columns of the files, and DuckDB runs the SELECTs."""
+    catalog = embedded_client("glue", endpoint_url).get_table(DatabaseName="dmslake", Name="shop_orders")["Table"]
+    columns = [column["Name"] for column in [*catalog["StorageDescriptor"]["Columns"], *catalog["PartitionKeys"]]]
+    database = duckdb.connect()
+    files = f"read_parquet('{folder}/orders/**/*.parquet', hive_partitioning = true, union_by_name = true)"
+    for schema in ("dmslake", "lake"):
+        database.execute(f"CREATE SCHEMA {schema}; CREATE VIEW {schema}.shop_orders AS SELECT {', '.join(columns)} FROM {files}")
+    found = {block.mark: selects(block) for block in blocks(README) if block.language == "sql"}
+    answers = [sorted(database.sql(query).fetchall()) for queries in found.values() for query in queries]
+
+    assert set(found) == {"athena", "redshift"}
+    assert len(answers) == 2
+    assert answers[0] == answers[1] != []
+
+
+def selects(block: Block) -> list[str]:
+    """The SELECT statements; any other must be the external schema of Redshift."""
+    statements = [part.strip() for part in block.text.split(";") if part.strip()]
+    others = [part for part in statements if not part.startswith("SELECT")]
+    assert others in ([], ["CREATE EXTERNAL SCHEMA lake FROM DATA CATALOG DATABASE 'dmslake' IAM_ROLE default"])
+    return [part for part in statements if part not in others]
+
+
+def test_operations_from_top_to_bottom(shell: DocumentShell) -> None:
+    """Every command of docs/operations.md succeeds, and the lake has what they say."""
+    printed = "\n".join(shell.run(block) for block in blocks(OPERATIONS) if block.language == "sh")
+    state = shell.run(Block("sh", "", "dmslake schema shop.orders; dmslake status --check"))
+
+    assert "exit code 1" in printed
+    assert re.search(r"reload\s+committed", printed)
+    assert re.search(r"repartition\s+committed", printed)
+    assert re.search(r"^state +string", state, re.MULTILINE)
+
+
+def test_set_up_lines_are_what_there_is(variables: dict[str, str]) -> None:
+    """make knows the targets, setup.py the extras, and .venv/bin the commands."""
+    lines = [line for block in blocks(README) if is_set_up(block) for line in block.lines]
+    makes = [line for line in lines if line.startswith("make ")]
+    dry = [
+        subprocess.run([*shlex.split(line), "-n"], cwd=ROOT, env=variables, capture_output=True, text=True, check=True) for line in makes
+    ]
+    extras = set(re.findall(r"'\.\[(\w+)\]'", "\n".join(lines)))
+    commands = {Path(shlex.split(line)[0]).name for line in lines if line.startswith(".venv/bin/")}
+
+    assert [run.stdout.strip().splitlines()[-1] for run in dry] == [".venv/bin/dmslake demo", ".venv/bin/python -m pytest"]
+    assert extras == {"local", "dev"}
+    assert all(f'"{extra}": {extra.upper()}' in (ROOT / "setup.py").read_text() for extra in extras)
+    assert commands == {"pip", "dmslake", "python"}
+
+
+@pytest.mark.parametrize("document", doc_tables.documents(), ids=lambda path: path.name)
+def test_document_has_no_command_that_is_not_run(document: Path) -> None:
+    """A document with sh blocks is among those that are run, and dmslake commands in its text exist."""
+    text = document.read_text("utf-8")
+    named = set(re.findall(r"`dmslake ([a-z]+)", text)) | {
+        match for line in sh_lines(document) for match in re.findall(r"^dmslake (\w+)", line)
+    }
+
+    assert not sh_lines(document) or document in RUN_HERE | RUN_ELSEWHERE
+    assert named <= set(cli.commands)
+
+
+@pytest.mark.parametrize("document", doc_tables.documents(), ids=lambda path: path.name)
+def test_tables_made_from_the_code_are_fresh(document: Path) -> None:
+    """`python -m tests.doc_tables` would change nothing."""
+    text = document.read_text("utf-8")
+
+    assert doc_tables.with_tables(text) == text
+
+
+def test_every_table_of_the_code_is_in_a_document() -> None:
+    """Settings, limits and types are documented somewhere."""
+    marked = {match for document in doc_tables.documents() for match in re.findall(r"<!-- (\w+): begin", document.read_text("utf-8"))}
+
+    assert marked == set(doc_tables.TABLES)
+
+
+@pytest.mark.parametrize("document", doc_tables.documents(), ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    """Files that a document links to are there, and so are headings."""
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", document.read_text("utf-8")):
+        file = (document.parent / target).resolve() if target else document
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), anchor
+
+
+def anchors(document: Path) -> set[str]:
+    """What GitHub calls a document's headings."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_readme_has_every_attribute_of_an_item() -> None:
+    """The attributes that a person may set, that the program writes, and the requests that exist."""
+    table = README.read_text("utf-8").split("## A table's item")[1].split("## Limits")[0]
+    named = set(re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in table.splitlines() if line.startswith("|"))))
+
+    assert named == {*PERSON_ATTRIBUTES, *written_attributes()}
+    assert all(f"`{request}" in table for request in REQUESTS)
+
+
+def written_attributes() -> set[str]:
+    """The attribute names in core.state, through which every item is read: its strings that are spelled like one."""
+    words = set(strings(ROOT / "glue_jobs" / "core" / "state.py"))
+    return {word for word in words if re.fullmatch(r"[A-Z][a-z]+([A-Z][a-z]+)*|out_path|path|bucket|prefix|folder", word)}
+
+
+def strings(source: Path) -> Iterator[str]:
+    """The string constants of a Python file, docstrings aside."""
+    for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_every_error_code_is_documented() -> None:
+    """The codes in the source and those in docs/operations.md are the same."""
+    documented = set(re.findall(r"`([a-z0-9-]+)`", "\n".join(line.split("|")[1] for line in error_rows())))
+
+    assert documented == error_codes()
+
+
+def error_rows() -> list[str]:
+    """The lines of the tables below the heading Errors."""
+    return [line for line in OPERATIONS.read_text("utf-8").split("## Errors")[1].splitlines() if line.startswith("| `")]
+
+
+CODE_FIRST = frozenset("blocked Problem BlockedBy _clash _refused".split())
+CODE_SECOND = frozenset(
+    "damage_named RetryLater LeaseHeld LeaseLost CommitRefused TableBlocked UsageError ConfigurationError DmslakeError UploadsGone".split()
+)
+
+
+def error_codes() -> set[str]:
+    """The constants in the source that stand where an error's code stands."""
+    codes: set[str] = set()
+    for folder in ("glue_jobs", "controller"):
+        for source in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+                codes |= codes_of(node)
+    return codes
+
+
+def codes_of(node: ast.AST) -> set[str]:
+    """The codes in a call that makes an error, and in the table of (code, what to do)."""
+    found: list[ast.expr] = []
+    if isinstance(node, ast.Call):
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        place = 0 if name in CODE_FIRST else 1 if name in CODE_SECOND else len(node.args)
+        found += [part for argument in node.args[place : place + 1] for part in alternatives(argument)]
+    if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_MISSING" and isinstance(node.value, ast.Dict):
+        found += [value.elts[0] for value in node.value.values if isinstance(value, ast.Tuple)]
+    return {part.value for part in found if isinstance(part, ast.Constant) and is_code(part.value)}
+
+
+def alternatives(node: ast.expr) -> list[ast.expr]:
+    """The expression, or both branches of a conditional one."""
+    return [node.body, node.orelse] if isinstance(node, ast.IfExp) else [node]
+
+
+def is_code(value: object) -> bool:
+    """Codes are short words with hyphens."""
+    return isinstance(value, str) and re.fullmatch(r"[a-z]+[a-z0-9]*(-[a-z0-9]+)*", value) is not None
+
+
+def test_types_page_agrees_with_the_code() -> None:
+    """The kinds with parameters, which no table of the code lists, are as the page says."""
+    assert {lake_type(f"timestamp[{unit}]") for unit in ("s", "ms", "us", "us, tz=UTC", "ns")} == {"timestamp"}
+    assert (lake_type("decimal128(38, 4)"), lake_type("decimal256(39, 4)"), lake_type("decimal128(10, -2)")) == (
+        "decimal(38,4)",
+        None,
+        None,
+    )
+    assert lake_type("dictionary<values=string, indices=int32, ordered=0>") == ARROW_TO_LAKE["string"]
+
+
+def test_demo_and_readme_name_the_same_commands() -> None:
+    """The five commands at the demo's end are in the README, so that they are run."""
+    lines = {line.strip() for line in sh_lines(README)}
+
+    assert {command for command, _ in TRY_NEXT} <= lines

@@ -15,7 +15,7 @@ from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import Engine, SparkEngine
-from glue_jobs.spark.key_columns import sort_by_key
+from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, rank
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.place import Place, Shape
@@ -80,26 +80,38 @@ def _not_unique(shape: Shape, surplus: int) -> Exception:
 
 
 def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile]:
-    from pyspark.sql import functions as F
 
     names, parts = plain_names(shape.schema), [f"p{index}" for index in range(len(shape.partitioning))]
     keys = key_names(shape)
     engine.size_shuffles(plan.size_bytes * 4)  # in memory rows are several times as large as in compressed files
     rows = _source_rows(engine, place, shape, plan.sources, parts)
-    if not plan.ranked and keys:
-        surplus = rows.groupBy(*keys).count().where("count > 1").agg(F.sum(F.col("count") - 1)).collect()[0][0]
-        if surplus:
-            raise _not_unique(shape, int(surplus))
-    if plan.ranked and keys:
-        rows = spark_winners(rows, shape, rows.columns).where(f"op <> {DELETE}")
+    # Without partitions the sort brings the rows of a key together, and the writer keeps the last: no shuffle for the ranking.
+    last_of_key = plan.ranked and bool(keys) and not parts
+    if keys and not last_of_key:
+        surplus = _surplus_rows(engine, place, shape, plan, rows)
+        if surplus and not plan.ranked:
+            raise _not_unique(shape, surplus)
+        rows = spark_winners(rows, shape, rows.columns) if surplus else rows
+        rows = rows.where(f"op <> {DELETE}")
     count = max(1, round(plan.size_bytes / place.limits.target_file_bytes))
     order = [*parts, *keys]
     # The step that uploads comes last: anything that sorts or samples after it would run it twice.
-    ready = rows.repartitionByRange(count, *order).sortWithinPartitions(*order) if order else rows.coalesce(count)
-    schema = pa.schema([field.with_name(name) for name, field in zip(names, arrow_schema(shape.schema), strict=True)])
-    writer = _PartitionedWriter(place, shape, schema, len(parts))
-    found = ready.select(*names, *parts).mapInArrow(writer, "files binary").collect()
+    ready = rows.repartitionByRange(count, *order).sortWithinPartitions(*order, "position") if order else rows.coalesce(count)
+    writer = _PartitionedWriter(place, shape, len(parts), last_of_key)
+    found = ready.select(*names, "op", *parts).mapInArrow(writer, "files binary").collect()
     return [file for row in found for file in pickle.loads(bytes(row[0]))]
+
+
+def _surplus_rows(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan, rows: Any) -> int:
+    """How many rows there are more than keys. Of raw files only the key columns are read for it."""
+    from pyspark.sql import functions as F
+
+    if plan.ranked:
+        columns = tuple(column for column in shape.schema if column.name in shape.key)
+        shape = Shape(shape.table, columns, shape.key)
+        rows = _source_rows(engine, place, shape, plan.sources, [])
+    found = rows.groupBy(*key_names(shape)).count().where("count > 1").agg(F.sum(F.col("count") - 1)).collect()[0][0]
+    return int(found or 0)
 
 
 def _source_rows(engine: SparkEngine, place: Place, shape: Shape, sources: Sequence[RowSource], parts: list[str]) -> Any:
@@ -131,31 +143,74 @@ def _with_parts(table: pa.Table, shape: Shape) -> pa.Table:
 
 @dataclass(frozen=True)
 class _PartitionedWriter:
-    """Writes rows sorted by partition and key: one writer at a time, closed where the partition changes."""
+    """Writes rows sorted by partition and key: one writer at a time, closed where the partition changes.
+
+    last_of_key: rows with the same key follow on each other; the last one counts, and is left out if it is a delete.
+    """
 
     place: Place
     shape: Shape
-    schema: pa.Schema
     parts: int
+    last_of_key: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         files: list[DataFile] = []
         writer: FileWriter | None = None
         current: PartitionValues | None = None
-        for batch in batches:
-            for values, rows in self._pieces(pa.Table.from_batches([batch])):
-                if writer is None or values != current:
-                    files += writer.finish() if writer else []
-                    writer, current = FileWriter(self.place, self.shape, values), values
-                writer.write(rows)
-        files += writer.finish() if writer else []
+        tables = (self._named(batch) for batch in batches)
+        try:
+            for table in self._winners(tables) if self.last_of_key else tables:
+                for values, rows in self._pieces(table):
+                    if writer is None or values != current:
+                        files += writer.finish() if writer else []
+                        writer, current = FileWriter(self.place, self.shape, values), values
+                    writer.write(rows)
+            files += writer.finish() if writer else []
+        except BaseException:
+            if writer is not None:
+                writer.abort()
+            raise
         yield pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(files)], pa.binary())})
 
-    def _pieces(self, table: pa.Table) -> Iterator[tuple[PartitionValues, pa.Table]]:
-        width = len(self.shape.schema)
+    def _named(self, batch: pa.RecordBatch) -> pa.Table:
+        """The batch under the lake's names and types, `__op` and the partition folders' columns behind."""
         names = [column.name for column in self.shape.schema]
-        rows = table.select(list(range(width))).rename_columns(names).cast(arrow_schema(self.shape.schema))
+        parts = [f"__p{index}" for index in range(self.parts)]
+        lake = [field.type for field in arrow_schema(self.shape.schema)]
+        types = [*lake, pa.int8(), *(pa.string() for _ in parts)]
+        table = pa.Table.from_batches([batch]).rename_columns([*names, OP, *parts])
+        return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
+
+    def _winners(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """The last row of each run of equal keys. A table's last row waits for the next table, which may go on with its key."""
+        waiting: pa.Table | None = None
+        for table in tables:
+            rows = table if waiting is None else pa.concat_tables([waiting, table])
+            if rows.num_rows:
+                last = rows.num_rows - 1
+                yield self._kept(rows.slice(0, last).filter(self._ends_run(rows)))
+                waiting = rows.slice(last)
+        if waiting is not None:
+            yield self._kept(waiting)
+
+    def _ends_run(self, rows: pa.Table) -> pa.Array:
+        """For each row but the last whether the next one has another key."""
+        ends: Any = pa.array([False] * (rows.num_rows - 1), pa.bool_())
+        for column in normalised_keys(rows, self.shape.key).columns:
+            values = column.combine_chunks()
+            here, following = values.slice(0, len(values) - 1), values.slice(1)
+            differs = pc.not_equal(here, following)
+            if pa.types.is_floating(values.type):  # NaN is one key, and not equal to itself
+                differs = pc.and_not(differs, pc.and_(pc.is_nan(here), pc.is_nan(following)))
+            ends = pc.or_(ends, differs)
+        return ends
+
+    def _kept(self, rows: pa.Table) -> pa.Table:
+        return rows.filter(pc.not_equal(rows[OP], pa.scalar(DELETE, pa.int8())))
+
+    def _pieces(self, table: pa.Table) -> Iterator[tuple[PartitionValues, pa.Table]]:
+        rows = table.select([column.name for column in self.shape.schema])
         if not self.parts:
             yield (), rows
             return
-        yield from split_by_partition(rows, table.select(list(range(width, width + self.parts))))
+        yield from split_by_partition(rows, table.select([f"__p{index}" for index in range(self.parts)]))

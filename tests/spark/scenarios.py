@@ -22,7 +22,7 @@ KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "bigint": (pa.int64(), [-(2**63), -1, 0, 7, 2**63 - 1]),
     "tinyint": (pa.int8(), [-128, 0, 127]),
     "decimal": (pa.decimal128(38, 4), [Decimal(text) for text in ("-9.5000", "10.0000", "9.5000", f"{10**33}.0000", "0.0001")]),
-    "string": (pa.string(), ["a", "A", "é", "z\uffff", "😀", "a/b=%", "NULL", "x" * 300 + "1", "x" * 300 + "2"]),
+    "string": (pa.string(), ["a", "A", "é", "z\uffee", "😀", "a/b=%", "NULL", "x" * 300 + "1", "x" * 300 + "2"]),
     "date": (pa.date32(), [date(1, 1, 1), date(1969, 12, 31), date(2024, 2, 29), date(9999, 12, 31)]),
     "timestamp": (pa.timestamp("us"), [datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(3018, 1, 1)]),
     "double": (pa.float64(), [NAN, 0.0, -0.0, -1e308, 1.5, float("inf")]),
@@ -69,6 +69,10 @@ class Scenario:
     load: list[list[Row]] | None
     rounds: list[list[list[Change]]]
     settings: dict[str, str]
+
+    def as_read(self, row: Row) -> Row:
+        """The row as readers see it: a folder's name says 0.0 for −0.0, because they are one partition."""
+        return (row[0] + 0.0, *row[1:]) if "k0" in self.partition_key and isinstance(row[0], float) else row
 
     @property
     def primary_key(self) -> str:

@@ -10,6 +10,7 @@ Not run as they stand, but checked otherwise:
 from __future__ import annotations
 
 import ast
+import io
 import os
 import re
 import shlex
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from controller.cli.entry import cli
@@ -77,6 +79,7 @@ def test_readme_from_top_to_bottom(shell: DocumentShell) -> None:
     assert figures(spark) == figures(duck) != {}
     assert url is not None
     assert_sql_fits(url[1], shell.folder)
+    assert codecs(url[1]) == {"ZSTD", "SNAPPY"}
 
 
 def figures(table: str) -> dict[str, set[str]]:
@@ -99,6 +102,14 @@ def assert_sql_fits(endpoint_url: str, folder: Path) -> None:
     assert set(found) == {"athena", "redshift"}
     assert len(answers) == 2
     assert answers[0] == answers[1] != []
+
+
+def codecs(endpoint_url: str) -> set[str]:
+    """The compression of the data files of orders that a reader sees."""
+    s3 = embedded_client("s3", endpoint_url)
+    keys = [item["Key"] for item in s3.list_objects_v2(Bucket="dmslake-lake", Prefix="lake/shop/orders/")["Contents"]]
+    files = [io.BytesIO(s3.get_object(Bucket="dmslake-lake", Key=key)["Body"].read()) for key in keys]
+    return {pq.ParquetFile(file).metadata.row_group(0).column(0).compression for file in files}
 
 
 def selects(block: Block) -> list[str]:

@@ -59,6 +59,13 @@ def test_demo_shows_row_changes_old_to_new(said: str) -> None:
     assert "new column coupon, null in the rows from before" in flat
 
 
+def test_readme_shows_what_the_demo_prints(said: str) -> None:
+    """The README's excerpt is lines of the demo, in this order."""
+    (excerpt,) = re.findall(r"^```text\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+    assert "\n".join(line.strip() for line in excerpt.splitlines()) in "\n".join(line.strip() for line in said.splitlines())
+
+
 def test_demo_ends_with_commands_that_can_be_pasted(said: str) -> None:
     """The five commands stand at the end, each whole on a line of its own, all else of that step is comments."""
     tail = [line.strip() for line in said[said.index("Five commands") :].splitlines()[1:]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,11 @@ from tests.document_shell import ROOT, Block, DocumentShell, blocks
 def shell(mariadb: MariaDb, tmp_path: Path) -> Iterator[DocumentShell]:
     """A reader's shell in a folder with the checkout's `infra`, its MySQL port the server's; the sample database is dropped again."""
     (tmp_path / "infra").symlink_to(ROOT / "infra")
-    path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
+    client = shutil.which("mysql") or shutil.which("mariadb")  # newer Debian names MariaDB's client only so
+    assert client is not None, "no mysql or mariadb client: apt-get install mariadb-client"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "mysql").symlink_to(client)
+    path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
     variables = {"PATH": path, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "MYSQL_TCP_PORT": str(mariadb.port), "LC_ALL": "C.UTF-8"}
     shell = DocumentShell(tmp_path, variables)
     yield shell

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -12,10 +13,15 @@ from moto.server import ThreadedMotoServer
 
 from infra.local.capture import CaptureSummary
 from infra.local.capture import capture as real_capture
+from infra.local.embedded import EmbeddedAws
 from tests.database.files import RawFiles
+from tests.database.lake import LakeDatabase, create_spark_jobs
 from tests.database.server import MariaDb, running_mariadb
 from tests.database.steps import Capture
 from tests.database.steps import run as run_statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _numbers = itertools.count(1)
 
@@ -83,3 +89,16 @@ def table(connection: Any) -> str:
     """A table `t` with the rows 1 and 2."""
     run_statements(connection, "CREATE TABLE t (id int PRIMARY KEY, v varchar(20))", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
     return "t"
+
+
+@pytest.fixture(scope="session")
+def lake_aws(embedded_aws: EmbeddedAws) -> EmbeddedAws:
+    """The embedded AWS, with jobs that do all work on Spark beside the usual ones."""
+    create_spark_jobs(embedded_aws)
+    return embedded_aws
+
+
+@pytest.fixture
+def lake(mariadb: MariaDb, database: str, lake_aws: EmbeddedAws, spark: SparkSession, tmp_path: Path) -> LakeDatabase:
+    """The database's raw folder and lake tables on the embedded AWS; no table is active yet."""
+    return LakeDatabase(lake_aws, mariadb, database, spark, tmp_path)

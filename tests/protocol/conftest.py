@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import botocore.loaders
+import botocore.session
 import pyarrow as pa
 import pytest
 
@@ -21,9 +21,9 @@ TableMaker = Callable[..., LakeTable]
 @pytest.fixture(scope="session", autouse=True)
 def _one_loader() -> Iterator[None]:
     """Every run makes clients of its own; reading botocore's service models anew for each took most of a run's time."""
-    loader = botocore.loaders.create_loader()
+    loader = botocore.session.create_loader()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(botocore.loaders, "create_loader", lambda search_path_string=None: loader)
+        patch.setattr(botocore.session, "create_loader", lambda search_path_string=None: loader)
         yield
 
 

@@ -40,6 +40,7 @@ class Call:
 
     settings: Settings
     output: Output
+    given: frozenset[str] = frozenset()  # names of the settings that stand on the command line
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -82,7 +83,8 @@ def with_call(command: Command) -> Command:
         given = {name: own[name] if own[name] else outer.get(name) for name in own}
         context.find_root().params["debug"] = given.pop("debug")
         output = make_output(given.pop("output") or "table")
-        return command(Call(read_settings(given, os.environ), output), **arguments)
+        named = frozenset(name for name, value in given.items() if value)
+        return command(Call(read_settings(given, os.environ), output, named), **arguments)
 
     return setting_options(wrapper)
 

@@ -27,11 +27,12 @@ def _say(text: str) -> None:
 
 
 @click.command()
-def demo() -> int:
+@click.option("--spark", is_flag=True, help="Have Spark do all the work, also what is so little that the jobs do it without.")
+def demo(spark: bool) -> int:
     """Run the main job end to end on this machine: a shop's tables, two rounds of changes, and what they did."""
     _require(("moto", "pyarrow", "pyspark"), "local")
     module = importlib.import_module("infra.local.demo")
-    return int(module.run_demo(_say) or 0)
+    return int(module.run_demo(_say, spark) or 0)
 
 
 @click.command()

@@ -14,6 +14,12 @@ from controller.plan import RunPlan, TablePlan
 from controller.report import RunReport, TableReport
 
 PLAN = 1
+# Settings that only the jobs heed, or heed as well.
+JOB_SETTINGS = frozenset(
+    {"compression", "batch_files", "batch_bytes", "batch_rows", "target_file_bytes", "small_file_bytes", "stream_file_bytes", "part_bytes"}
+    | {"driver_bytes", "broadcast_bytes", "widen_bytes", "lease_seconds", "load_start_margin_minutes", "late_window_hours"}
+    | {"load_quiet_minutes"}
+)
 
 
 @click.command()
@@ -53,11 +59,19 @@ def run_and_show(call: Call) -> int:
     """Run and print the report; its exit code."""
     with call.session() as session:
         _, report = session.run()
-    warn(report.warnings)
+    warn((*without_effect(call), *report.warnings))
     call.output.show(
         Answer(report.to_dict(), [View(REPORT_COLUMNS, [_report_row(table) for table in report.tables])], report_lines(report))
     )
     return report.exit_code
+
+
+def without_effect(call: Call) -> list[str]:
+    """A warning about options that the jobs would heed if they were told: Glue jobs get a path and a run id and nothing else."""
+    given = [f"--{name.replace('_', '-')}" for name in call.given if name in JOB_SETTINGS]
+    if call.settings.runner != "glue" or not given:
+        return []
+    return [f"{', '.join(given)}: Glue jobs take this from their default arguments (--{given[0][2:].replace('-', '_')}), not from here"]
 
 
 PLAN_COLUMNS = ("table", "action", "files", "bytes", "job", "run", "reason")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sys
 import time
@@ -34,6 +35,9 @@ _SAMPLE_ARGUMENTS = {
     "lastIncrementalFile": "it stands in the item's attribute LastIncrementalFile",
     "newIncrementalFile": "the job finds the files itself",
 }
+
+
+_PLACEHOLDER = re.compile(r"\bPATH\b")
 
 
 def job_settings(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -144,6 +148,7 @@ def _take(context: JobContext, path: TablePath, worker: Worker, takes: tuple[typ
 def _fail(log: JobLog, error: Exception) -> DmslakeError:
     """The error as one of ours; one that we did not foresee keeps its type's name and its trace goes to the log."""
     if isinstance(error, DmslakeError):
+        error.todo = _PLACEHOLDER.sub(log.table, error.todo)  # so that the command in it can be pasted
         log.event("blocked" if isinstance(error, TableBlocked) else "failed", error=describe(error))
         return error
     import traceback
@@ -155,7 +160,7 @@ def _fail(log: JobLog, error: Exception) -> DmslakeError:
 def _write_result(context: JobContext, lease: Lease, run: TableRun, failure: DmslakeError | None, seconds: float) -> None:
     """LastRun (and Blocked) under the fence. Without the lease there is nothing to write: its new holder reports."""
     values: dict[str, Any] = {"LastRun": _last_run(context, run, failure, seconds)}
-    if isinstance(failure, TableBlocked):
+    if isinstance(failure, TableBlocked) and not run.was_blocked:  # a block by hand must not become one of ours, which ends by itself
         values["Blocked"] = run.blocked_value(failure)
     try:
         context.table.write_under_fence(str(run.state.path), lease.fence, values)

@@ -15,12 +15,12 @@ def pack(items: Sequence[_T], weight: Callable[[_T], float], bins: int) -> list[
     A bin's items keep their given order, so that a task reads neighbours one after the other.
     """
     count = min(bins, len(items))
-    heap: list[tuple[float, int]] = [(0.0, index) for index in range(count)]
+    heap: list[tuple[float, int, int]] = [(0.0, 0, index) for index in range(count)]
     chosen: list[list[int]] = [[] for _ in range(count)]
     for index in sorted(range(len(items)), key=lambda at: -weight(items[at])):
-        load, bin_index = heapq.heappop(heap)
+        load, held, bin_index = heapq.heappop(heap)
         chosen[bin_index].append(index)
-        heapq.heappush(heap, (load + weight(items[index]), bin_index))
+        heapq.heappush(heap, (load + weight(items[index]), held + 1, bin_index))
     return [[items[index] for index in sorted(indices)] for indices in chosen]
 
 

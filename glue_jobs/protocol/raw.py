@@ -6,6 +6,7 @@ from typing import Any
 
 from glue_jobs.aws.objects import list_files
 from glue_jobs.core.limits import Limits
+from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawListing, classify, list_after
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
@@ -21,8 +22,24 @@ def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> 
     cursors = [_key(cursor, state) for cursor in (state.cursor, snapshot.cursor) if cursor]
     starts = [list_after(raw.key, cursor, hours) for cursor in cursors]
     start = min((text for text in starts if text), default=None) if len(starts) == 2 and all(starts) else None
+    if start and (any(item.key <= start for item in snapshot.generation.loads) or _has_folders_before(s3, raw, start)):
+        start = None
     return classify(list_files(s3, raw.bucket, raw.key, start), raw.key)
 
 
 def _key(cursor: str, state: TableState) -> str:
     return cursor[len(state.path.bucket) + 1 :]
+
+
+def _has_folders_before(s3: Any, raw: S3Uri, start: str) -> bool:
+    """Whether new files may stand in folders that sort before `start` (`…/yyyymmdd`): four requests, however many files there are.
+
+    A DMS task can be changed to write folders by date: `2024/05/01/` and `2024-05-01/` sort before all files of 2024, `202405/`
+    before those of its month; month or day first, and the numbers of a parallel load, sort before any file that begins with a year.
+    """
+    day = start[len(raw.key) :]
+    first = s3.list_objects_v2(Bucket=raw.bucket, Prefix=raw.key, StartAfter=raw.key, MaxKeys=1).get("Contents", [])
+    if any("/" in entry["Key"][len(raw.key) :] for entry in first):
+        return True
+    folders = (f"{day[:4]}/", f"{day[:4]}-", f"{day[:6]}/")
+    return any(s3.list_objects_v2(Bucket=raw.bucket, Prefix=raw.key + name, MaxKeys=1).get("KeyCount") for name in folders)

@@ -18,6 +18,7 @@ from glue_jobs.core.schema_change import SchemaChange, reconcile
 from glue_jobs.core.work import Task, Work, input_of
 from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engine, Engines
+from glue_jobs.spark.load import foreign_files
 from glue_jobs.spark.merge import Merged, candidates, merge_net_changes
 from glue_jobs.spark.net_changes import INSERT, OP, NetChanges, net_changes
 from glue_jobs.spark.place import Place, Shape
@@ -32,6 +33,7 @@ BACKWARD_CHECK_FILES = 200  # reading the timestamp column again of more files t
 def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -> Work:
     """The change that applies the action's files (fewer, if they hold more rows than a batch may)."""
     state, snapshot = task.state, task.snapshot
+    foreign_files(place, task)
     column = state.timestamp_column or snapshot.timestamp_column
     heads = _heads(place, action, column)
     action, heads = _cut(action, heads, task.settings.limits.batch_rows)
@@ -49,7 +51,9 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
     shape = Shape(str(state.path), change.schema, state.primary_key, partitioning, state.empty_partition.lower() == "null")
     _check_widening(task, change)
     merged, ignored = _merge(engines, place, task, shape, heads, bool(change.widened))
-    timestamp, _ = (column, "") if column or not snapshot.is_empty else find_timestamp(engines.for_bytes(action.size_bytes), place, "", fresh)
+    timestamp = column
+    if not column and snapshot.is_empty:
+        timestamp, _ = find_timestamp(engines.for_bytes(action.size_bytes), place, "", fresh)
     backward = sum(backward_steps(place, head, timestamp) for head in fresh) if timestamp and len(fresh) <= BACKWARD_CHECK_FILES else 0
     input_rows = sum(head.rows for head in fresh)
     return Work(

@@ -60,7 +60,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
         ),
         added=tuple(added),
         superseded=tuple(snapshot.files),
-        taken_over=_foreign_files(place, task),
+        taken_over=foreign_files(place, task),
         counts=Counts(inserted=sum(file.rows for file in added), deleted=snapshot.rows, input_rows=sum(head.rows for head in heads)),
         inputs=tuple(head.input() for head in heads),
         timestamp_column=timestamp,
@@ -71,9 +71,9 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
     )
 
 
-def _foreign_files(place: Place, task: Task) -> tuple[str, ...]:
-    """Parquet files in the lake's folder that we did not write: they block a first load; an asked-for reload replaces them."""
-    if task.snapshot.change:
+def foreign_files(place: Place, task: Task) -> tuple[str, ...]:
+    """Parquet files in the lake's folder that we did not write: they block a first change; an asked-for reload replaces them."""
+    if not task.snapshot.is_empty:
         return ()
     lake = task.state.lake
     found = [file for file in list_files(place.s3, lake.bucket, lake.key) if file.size and not file.base.startswith(("_", "."))]
@@ -82,7 +82,7 @@ def _foreign_files(place: Place, task: Task) -> tuple[str, ...]:
             "adopt-or-reload",
             f"the lake's folder already holds {len(found)} object(s) that dmslake did not write",
             where=f"s3://{lake.bucket}/{found[0].key}",
-            expected="an empty folder for a first load",
+            expected="an empty folder for a table's first change",
             todo=f"`dmslake reload {task.state.path}` replaces them by a fresh load, or set out_path to another folder",
         )
     return tuple(file.key[len(lake.key) :] for file in found)

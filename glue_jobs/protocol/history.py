@@ -70,21 +70,26 @@ def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: s
 
 
 def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
-    """Whether any added file of the record has data: only converge completes uploads, and only of a change that landed."""
-    return any(key_versions(s3, lake.bucket, lake.key + file.path).data for file in record.added[:1])
+    """Whether the record's change was published: an added file has data, or, where none was added, a superseded one is hidden.
+
+    Only converge does either, and only for a change that landed.
+    """
+    if record.added:
+        return bool(key_versions(s3, lake.bucket, lake.key + record.added[0].path).data)
+    return any(not key_versions(s3, lake.bucket, lake.key + path).visible for path in record.superseded[:1])
 
 
 def last_published(s3: Any, lake: S3Uri) -> str:
     """The change that Head should name, as far as the records tell: the greatest that was published or that a later one builds on.
 
-    A change without added files leaves no trace of its own; if it was the last one it is taken as not landed, and its inputs
-    are pending again, which is safe because applying them twice gives the same rows.
+    A change that neither added nor superseded a file leaves no trace; if it was the last one it is taken as not landed, and its
+    inputs are pending again, which is safe because applying them twice gives the same rows.
     """
     for change in sorted(list_records(s3, lake), reverse=True):
         try:
             record = read_record(s3, lake, change)
         except TableBlocked:
             continue
-        if record.added and _was_published(s3, lake, record):
+        if _was_published(s3, lake, record):
             return change
     return ""

@@ -204,6 +204,7 @@ def _asked_without_load(state: TableState) -> Action | None:
 
 def _batch(state: TableState, snapshot: Snapshot, listing: RawListing, limits: Limits) -> Action:
     pending, late, passed = _sort_out(state, snapshot, listing.cdc, limits)
+    _check_replay(state, snapshot, listing)
     if late:
         return _late_batch(state, snapshot, listing, late, passed)
     if not pending:
@@ -246,9 +247,35 @@ def _sort_out(
                 passed.append(file)
         elif ahead and (moved or not taken):
             pending.append(file)
-        elif not ahead and not taken and name.digits >= oldest:
-            (passed if moved and _is_ahead(name, old_cursor) else late).append(file)
+        elif not ahead and not taken:
+            if moved and _is_ahead(name, old_cursor):
+                passed.append(file)
+            elif name.digits >= max(oldest, snapshot.known_from):
+                late.append(file)
     return pending, late, passed
+
+
+def _check_replay(state: TableState, snapshot: Snapshot, listing: RawListing) -> None:
+    """Refuse a cursor that was moved back over a file that raw has no more.
+
+    Without it the files before it would put older rows in the place of those it brought.
+    """
+    if state.cursor == snapshot.cursor:
+        return
+    cursor, listed = cdc_name(state.cursor), {file.key for file in listing.cdc}
+    for key in sorted(snapshot.applied):
+        name = cdc_name(key)
+        if name is None or not _is_ahead(name, cursor) or key in listed or {name.base, key} & set(state.skip_files):
+            continue
+        raise blocked(
+            "replay-without-file",
+            "the cursor was moved back, and a file that was applied after it is no longer there",
+            where=f"s3://{state.path.bucket}/{key}",
+            expected="every file that was applied after the cursor",
+            found="no such object",
+            todo=f"put the file back, or set LastIncrementalFile to {snapshot.cursor} again, or replay without the file: "
+            f"`dmslake unblock {state.path} --skip-file {name.base}`",
+        )
 
 
 def _same(taken: Input | None, file: RawFile) -> bool:

@@ -95,11 +95,15 @@ class Counts:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The whole snapshot after the change: so that reading it does not grow with the history."""
+    """The whole snapshot after the change: so that reading it does not grow with the history.
+
+    known_from: digits of the first CDC name for which `applied` and `skipped` are complete; older inputs were left out.
+    """
 
     files: tuple[DataFile, ...] = ()
     applied: tuple[Input, ...] = ()
     skipped: tuple[Input, ...] = ()
+    known_from: str = ""
 
 
 @dataclass(frozen=True)

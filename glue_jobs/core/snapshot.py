@@ -18,7 +18,8 @@ CHECKPOINT_ALWAYS_FILES = 256  # a table of up to so many files has its checkpoi
 @dataclass(frozen=True)
 class Snapshot:
     """The state of a lake table after `change` ('' before the first). applied, skipped: raw key → input, of this generation,
-    names before twice the late window left out."""
+    names before twice the late window left out. known_from: digits of the first name for which these two are complete.
+    """
 
     change: str = ""
     files: Mapping[str, DataFile] = field(default_factory=dict)
@@ -33,6 +34,7 @@ class Snapshot:
     last_full_load: str = ""
     table_rows: int = 0
     time: str = ""
+    known_from: str = ""
     chain: tuple[str, ...] = ()  # the next record's chain: changes since the last checkpoint, this one included
 
     @property
@@ -55,6 +57,7 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
         files = {file.path: file for file in record.checkpoint.files}
         applied = {item.key: item for item in record.checkpoint.applied}
         skipped = {item.key: item for item in record.checkpoint.skipped}
+        known_from = record.checkpoint.known_from
         chain: tuple[str, ...] = (record.id,)
     else:
         if parent.change != record.parent:
@@ -66,6 +69,7 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
         same = parent.generation.number == record.generation.number
         applied = {**(parent.applied if same else {}), **{item.key: item for item in record.inputs}}
         skipped = {**(parent.skipped if same else {}), **{item.key: item for item in record.skipped}}
+        known_from = parent.known_from if same else ""
         chain = (*record.chain, record.id)
     return Snapshot(
         change=record.id,
@@ -81,6 +85,7 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
         last_full_load=record.last_full_load,
         table_rows=record.counts.table_rows,
         time=record.time,
+        known_from=known_from,
         chain=chain,
     )
 
@@ -125,7 +130,9 @@ def checkpoint_of(snapshot: Snapshot, window_hours: float) -> Checkpoint:
         return tuple(item for key, item in sorted(items.items()) if not oldest or _digits(key) >= oldest)
 
     files = tuple(file for _, file in sorted(snapshot.files.items()))
-    return Checkpoint(files, recent(snapshot.applied), recent(snapshot.skipped))
+    applied, skipped = recent(snapshot.applied), recent(snapshot.skipped)
+    left_out = len(applied) + len(skipped) < len(snapshot.applied) + len(snapshot.skipped)
+    return Checkpoint(files, applied, skipped, max(snapshot.known_from, oldest or "") if left_out else snapshot.known_from)
 
 
 def _digits(key: str) -> str:

@@ -17,7 +17,7 @@ from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_names import CdcName, RawFile, RawListing, cdc_name, window_start
 from glue_jobs.core.record import Input
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.core.state import DATE_FORMAT, PERSON_ATTRIBUTES, BlockedBy, TableState
+from glue_jobs.core.state import PERSON_ATTRIBUTES, BlockedBy, TableState
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def _load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: d
         return TakeLoad(loads, False, "the first load") if loads else _asked_without_load(state)
     known = {item.key: item.etag for item in snapshot.generation.loads}
     fresh = [file for file in loads if known.get(file.key) != file.etag]
-    asked = state.request == "reload" or state.last_full_load.strftime(DATE_FORMAT) < snapshot.last_full_load
+    asked = state.request == "reload" or state.last_full_load_text < snapshot.last_full_load
     if not fresh and not asked:
         return None
     if not loads:

@@ -72,6 +72,11 @@ class TableState:
         return not self.head and not self.cursor and self.last_full_load.year == 1900
 
     @property
+    def last_full_load_text(self) -> str:
+        """The load date as change records have it."""
+        return self.last_full_load.strftime(DATE_FORMAT)
+
+    @property
     def lake(self) -> S3Uri:
         return S3Uri.folder(self.out_path)
 

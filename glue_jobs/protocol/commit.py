@@ -57,17 +57,28 @@ def make_record(
         cursor_after=work.cursor_after,
         last_full_load=work.last_full_load,
         chain=parent.chain,
-        details=work.details,
+        details={**work.details, **_answered(state, parent, work)},
     )
     after = apply(parent, record)
     if work.like is not None:
-        after = replace(after, applied=work.like.applied, skipped=work.like.skipped)
+        after = replace(after, applied=work.like.applied, skipped=work.like.skipped, known_from=work.like.known_from)
     rows = replace(record.counts, table_rows=after.rows)
     superseded = (*record.superseded, *work.taken_over)
     special = work.like is not None or bool(work.taken_over) or not parent.change
     due = special or checkpoint_due(parent, files)
     checkpoint = checkpoint_of(after, window_hours) if due else None
     return replace(record, counts=rows, superseded=superseded, checkpoint=checkpoint)
+
+
+def _answered(state: TableState, parent: Snapshot, work: Work) -> dict[str, Any]:
+    """The detail `before`: what a person had set that this commit overwrites, so that a lost change can give it back."""
+    names = list(work.requests)
+    if state.cursor != parent.cursor:
+        names.append("LastIncrementalFile")
+    if parent.last_full_load and state.last_full_load_text < parent.last_full_load:
+        names.append("LastFullLoadDate")
+    before = {name: str(state.item[name]) for name in names if state.item.get(name) is not None}
+    return {"before": before} if before else {}
 
 
 def commit(

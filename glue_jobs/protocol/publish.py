@@ -56,7 +56,8 @@ def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapsho
 
     The files that `lost` superseded are in `added` again, without an upload: they are visible.
     Nothing was hidden yet (converge hides only when nothing is missing), so every file of `before` is still visible. Refused,
-    with the head where it is, if an input that would be pending again is no longer there as it was.
+    with the head where it is, if an input that would be pending again is no longer there as it was, unless a person asked for
+    a reload or skips that file by its name.
     """
     _check_inputs(s3, state, lost)
     back = set(lost.superseded) & set(before.files)
@@ -75,17 +76,32 @@ def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapsho
     )
 
 
+def given_back(state: TableState, lost: ChangeRecord) -> dict[str, Any]:
+    """The attributes as a person had set them before `lost` answered them; what was edited since stays."""
+    before: dict[str, Any] = dict(lost.details.get("before", {}))
+    if state.cursor != lost.cursor_after:
+        before["LastIncrementalFile"] = state.item.get("LastIncrementalFile")
+    if lost.last_full_load and state.last_full_load_text != lost.last_full_load:
+        before["LastFullLoadDate"] = state.item.get("LastFullLoadDate")
+    if state.request:
+        before.pop("Request", None)
+    return before
+
+
 def _check_inputs(s3: Any, state: TableState, lost: ChangeRecord) -> None:
+    if state.request == "reload":
+        return  # it will bring every row
     raw = state.path.raw
     wanted = {item.key: item.etag for item in (*lost.inputs, *lost.generation.loads) if lost.kind == "full-load" or item in lost.inputs}
     listed = {file.key: file.etag for file in list_files(s3, raw.bucket, raw.key)} if wanted else {}
     for key, etag in wanted.items():
-        if listed.get(key) != etag:
+        if listed.get(key) != etag and not {key, key.rsplit("/", 1)[-1]} & set(state.skip_files):
             raise blocked(
                 "reload-needed",
                 f"uploads of change {lost.id} are gone before they were published, and so is a raw file it was made from",
                 where=str(S3Uri(raw.bucket, key)),
                 expected=f"ETag {etag}",
                 found=f"ETag {listed[key]}" if key in listed else "no such object",
-                todo=f"reload the table in DMS, then `dmslake reload {state.path}`",
+                todo=f"put the file back, or reload the table in DMS, then `dmslake reload {state.path}`; to do without the file: "
+                f"`dmslake unblock {state.path} --skip-file {key.rsplit('/', 1)[-1]}`",
             )

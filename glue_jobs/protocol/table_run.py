@@ -34,7 +34,7 @@ from glue_jobs.protocol.converge import UploadsGone, abort_uploads, converge
 from glue_jobs.protocol.history import check_not_behind, read_snapshot, snapshot_of
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lease import Lease
-from glue_jobs.protocol.publish import undo_of_lost, update_catalog
+from glue_jobs.protocol.publish import given_back, undo_of_lost, update_catalog
 from glue_jobs.protocol.raw import list_raw
 
 
@@ -119,11 +119,12 @@ class TableRun:
         self._publish(record, redo=False)
         self.context.log.event("committed", seconds=round(time.monotonic() - started, 3), **summary(record))
 
-    def _commit(self, work: Work, change: str) -> ChangeRecord:
+    def _commit(self, work: Work, change: str, given_back: Mapping[str, Any] | None = None) -> ChangeRecord:
         now = self.context.clock()
         hours = self.context.settings.limits.late_window_hours if self.state.late_window_hours is None else self.state.late_window_hours
         record = make_record(self.state, self.snapshot, work, change, now=now, run_id=self.context.settings.run_id, window_hours=hours)
-        commit(self.s3, self.context.table, self.lease, self.state, record, self._values(record), ("Blocked", *work.requests))
+        values = {**self._values(record), **(given_back or {})}
+        commit(self.s3, self.context.table, self.lease, self.state, record, values, ("Blocked", *work.requests))
         self.snapshot = apply(self.snapshot, record)
         self.changes.append(record)
         self._reread()
@@ -166,7 +167,8 @@ class TableRun:
         abort_uploads(self.s3, self.state.lake, lost.added)
         self.snapshot = snapshot_of(self.s3, self.state.lake, lost)
         self._counter += 1
-        record = self._commit(work, str(ChangeId(self.lease.fence, self._counter, self.context.nonce())))
+        change = str(ChangeId(self.lease.fence, self._counter, self.context.nonce()))
+        record = self._commit(work, change, given_back(self.state, lost))
         self.warnings.append(f"the uploads of change {lost.id} were gone before they were published; it was taken back and is done again")
         self._publish(record, redo=True, everything=True)
 

@@ -69,6 +69,7 @@ class TableRun:
     _counter: int = 0
     _mark: str = ""
     _catalog_failed: bool = False
+    was_blocked: bool = False  # by what stands in the item already
 
     @property
     def s3(self) -> Any:
@@ -80,6 +81,7 @@ class TableRun:
         while True:
             action = self._plan()
             if isinstance(action, Stopped):
+                self.was_blocked = action.known
                 raise TableBlocked(action.by.message, action.by.code, action.by.todo)
             if isinstance(action, Finish):
                 self._finish()
@@ -190,8 +192,12 @@ class TableRun:
         self.context.table.clear_catalog_pending(str(self.state.path), self.lease.fence, record.id)
 
     def blocked_value(self, error: TableBlocked) -> str:
-        """The attribute Blocked for an error of this run."""
-        by = blocked_by(error, self._mark)
+        """The attribute Blocked for an error of this run.
+
+        What was found before there was a plan has a signature that no plan has: it is looked at anew by every run, since neither
+        item nor raw files need to change for it to be gone.
+        """
+        by = blocked_by(error, self._mark or "before-plan")
         return json.dumps({"code": by.code, "message": by.message[:900], "todo": by.todo, "signature": by.signature})
 
 

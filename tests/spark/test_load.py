@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
@@ -100,7 +101,7 @@ def test_files_are_about_as_large_as_asked(new_table: MakeTable, spark_table: Ma
     assert sum(file.rows for file in files) == len(rows)
     assert len(files) >= 3
     assert max(sizes) < 2.5 * target, sizes  # the driver looks at the size every 65,536 rows
-    assert all(before.high < after.low for before, after in zip(files, files[1:], strict=False))
+    assert all(before.high < after.low for before, after in itertools.pairwise(files))
 
 
 def test_a_load_without_rows_is_an_empty_table(new_table: MakeTable) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from tests.lake import cdc_file_name
@@ -154,7 +156,7 @@ def test_an_absorbing_file_that_outgrows_the_target_is_split(new_table: MakeTabl
 
     files = sorted(table.snapshot().files.values(), key=lambda file: file.low or ())
     assert len(files) >= 2
-    assert all(before.high < after.low for before, after in zip(files, files[1:], strict=False))
+    assert all(before.high < after.low for before, after in itertools.pairwise(files))
     assert table.snapshot().rows == 140_000
     assert table.counts() == (139_000, 1000, 0)
 

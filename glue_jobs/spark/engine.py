@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from glue_jobs.spark.task_errors import carried
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -78,7 +80,7 @@ class SparkEngine:
     def map(self, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
         if not items:
             return []
-        return self.spark.sparkContext.parallelize(list(items), len(items)).map(function).collect()
+        return self.spark.sparkContext.parallelize(list(items), len(items)).map(carried(function)).collect()
 
     def share(self, payload: bytes, unpack: Callable[[bytes], _R]) -> Shared[_R]:
         return Shared(b"", unpack, self.spark.sparkContext.broadcast(payload))

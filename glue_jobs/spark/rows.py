@@ -17,6 +17,7 @@ from glue_jobs.spark.key_columns import KeyIndex
 from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS, rank
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import RawHead, Unit, read_unit, units_of
+from glue_jobs.spark.task_errors import carried_rows
 
 LATE = "__late"
 
@@ -89,7 +90,7 @@ def spark_rows(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[
                     yield from marked.rename_columns(schema.names).cast(schema).to_batches(max_chunksize=65_536)
 
     tasks = engine.spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
-    return engine.spark.createDataFrame(tasks, "unit binary").mapInArrow(read, spark_type(schema))
+    return engine.spark.createDataFrame(tasks, "unit binary").mapInArrow(carried_rows(read), spark_type(schema))
 
 
 def spark_ranked(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> Any:

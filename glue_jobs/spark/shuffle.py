@@ -32,6 +32,7 @@ from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import RawHead
 from glue_jobs.spark.rows import key_names, plain_names, spark_ranked, spark_type
+from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import write_tables
 
 BATCH_ROWS = 65_536
@@ -58,7 +59,9 @@ def merge_by_shuffle(engine: SparkEngine, place: Place, shape: Shape, heads: Seq
     count = max(1, len(bins))
     ready = routed.repartition(count, "bin").sortWithinPartitions("bin", "file", *_parts(shape))
     rewriter = _Rewriter(place, shape, tuple(files))
-    groups: list[_Group] = [group for row in ready.mapInArrow(rewriter, "groups binary").collect() for group in pickle.loads(bytes(row[0]))]
+    groups: list[_Group] = [
+        group for row in ready.mapInArrow(carried_rows(rewriter), "groups binary").collect() for group in pickle.loads(bytes(row[0]))
+    ]
     added = tuple(file for group in groups for file in group.added)
     superseded = tuple(group.path for group in groups if group.path)
     counts = [group.counts for group in groups]
@@ -93,7 +96,7 @@ def _with_partitions(winners: Any, shape: Shape) -> Any:
             columns = [*rows.columns, batch.column("op"), *_folder_values(rows, batch.column("op"), shape)]
             yield from pa.table(columns, names=schema.names).cast(schema).to_batches(max_chunksize=BATCH_ROWS)
 
-    return winners.mapInArrow(add, spark_type(schema))
+    return winners.mapInArrow(carried_rows(add), spark_type(schema))
 
 
 def _folder_values(rows: pa.Table, ops: pa.Array, shape: Shape) -> list[pa.Array]:
@@ -126,7 +129,7 @@ def _joined(engine: SparkEngine, place: Place, shape: Shape, files: Sequence[Dat
                         yield from found.rename_columns(schema.names).cast(schema).to_batches(max_chunksize=BATCH_ROWS)
 
     tasks = engine.spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
-    held = engine.spark.createDataFrame(tasks, "files binary").mapInArrow(scan, spark_type(schema))
+    held = engine.spark.createDataFrame(tasks, "files binary").mapInArrow(carried_rows(scan), spark_type(schema))
     condition = [F.col(key) == F.col(name) for key, name in zip(keys, scanned, strict=True)]
     return net.join(held, condition, "left").drop(*scanned)
 

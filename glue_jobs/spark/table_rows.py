@@ -20,6 +20,7 @@ from glue_jobs.spark.net_changes import DELETE, OP, POSITION, rank
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.rows import empty, key_names, plain_names, spark_type, spark_winners, with_marks
+from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import FileWriter, write_tables
 
 BATCH_ROWS = 65_536
@@ -98,7 +99,7 @@ def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) 
     # The step that uploads comes last: anything that sorts or samples after it would run it twice.
     ready = rows.repartitionByRange(count, *order).sortWithinPartitions(*order, "position") if order else rows.coalesce(count)
     writer = _PartitionedWriter(place, shape, len(parts), last_of_key)
-    found = ready.select(*names, "op", *parts).mapInArrow(writer, "files binary").collect()
+    found = ready.select(*names, "op", *parts).mapInArrow(carried_rows(writer), "files binary").collect()
     return [file for row in found for file in pickle.loads(bytes(row[0]))]
 
 
@@ -128,7 +129,7 @@ def _source_rows(engine: SparkEngine, place: Place, shape: Shape, sources: Seque
 
     payloads = [(pickle.dumps(source),) for source in sources]
     tasks = engine.spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
-    return engine.spark.createDataFrame(tasks, "source binary").mapInArrow(read, spark_type(schema))
+    return engine.spark.createDataFrame(tasks, "source binary").mapInArrow(carried_rows(read), spark_type(schema))
 
 
 def _with_parts(table: pa.Table, shape: Shape) -> pa.Table:

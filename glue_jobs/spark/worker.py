@@ -15,6 +15,7 @@ from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.load import load_table
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place
 from glue_jobs.spark.rewrite import rewrite_table
+from glue_jobs.spark.task_errors import brought_back
 
 
 class SparkWorker:
@@ -25,7 +26,8 @@ class SparkWorker:
         self._environment = os.environ if environment is None else environment
 
     def __call__(self, task: Task) -> Work:
-        work = self._work(self._place(task), task)
+        with brought_back():
+            work = self._work(self._place(task), task)
         return replace(work, details={**work.details, "engine": self._engines.names})
 
     def _work(self, place: Place, task: Task) -> Work:

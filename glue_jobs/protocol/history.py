@@ -70,13 +70,16 @@ def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: s
 
 
 def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
-    """Whether the record's change was published: an added file has data, or, where none was added, a superseded one is hidden.
+    """Whether the record's change was published: an uploaded file has data, or, where none was uploaded, a superseded one is hidden.
 
-    Only converge does either, and only for a change that landed.
+    Only converge does either, and only for a change that landed. A change that takes back a lost one leaves no such trace: what it
+    adds was there before, and what it supersedes may never have been.
     """
-    if record.added:
-        return bool(key_versions(s3, lake.bucket, lake.key + record.added[0].path).data)
-    return any(not key_versions(s3, lake.bucket, lake.key + path).visible for path in record.superseded[:1])
+    uploaded = [file for file in record.added if file.upload is not None]
+    if uploaded:
+        return bool(key_versions(s3, lake.bucket, lake.key + uploaded[0].path).data)
+    superseded = [key_versions(s3, lake.bucket, lake.key + path) for path in record.superseded[:1]]
+    return any(versions.data and not versions.visible for versions in superseded)
 
 
 def last_published(s3: Any, lake: S3Uri) -> str:

@@ -15,7 +15,9 @@ from glue_jobs.spark.data_files import DataFileWriter
 from glue_jobs.spark.key_columns import bounds
 from glue_jobs.spark.place import Place, Shape
 
+# Between two looks at a file's size: of rows that are wide, few.
 PIECE_ROWS = 65_536
+PIECE_BYTES = 16 * 1024 * 1024
 
 
 class FileWriter:
@@ -39,8 +41,9 @@ class FileWriter:
 
     def write(self, table: pa.Table) -> None:
         """Take rows in the lake's columns (partition columns included)."""
-        for start in range(0, table.num_rows, PIECE_ROWS):
-            self._write_piece(table.slice(start, PIECE_ROWS))
+        rows = min(PIECE_ROWS, max(1, table.num_rows * PIECE_BYTES // max(1, table.nbytes)))
+        for start in range(0, table.num_rows, rows):
+            self._write_piece(table.slice(start, rows))
 
     def _write_piece(self, table: pa.Table) -> None:
         if self._sink is None:

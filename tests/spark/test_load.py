@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import time
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
@@ -102,6 +103,18 @@ def test_files_are_about_as_large_as_asked(new_table: MakeTable, spark_table: Ma
     assert len(files) >= 3
     assert max(sizes) < 2.5 * target, sizes  # the driver looks at the size every 65,536 rows
     assert all(before.high < after.low for before, after in itertools.pairwise(files))
+
+
+def test_files_of_wide_rows_are_no_larger(new_table: MakeTable) -> None:
+    """Some hundred rows may fill a file: the size is looked at after so many bytes, not only after so many rows."""
+    table = new_table(pa.schema([("id", pa.int64()), ("raw", pa.binary())]))
+    random_ = random.Random(1)
+    table.load([(number, random_.randbytes(100_000)) for number in range(400)])
+
+    _loaded(table, target_file_bytes="4000000")
+
+    assert max(file.size_bytes for file in table.snapshot().files.values()) < 20_000_000
+    assert len(table.visible()) >= 2
 
 
 def test_a_load_without_rows_is_an_empty_table(new_table: MakeTable) -> None:

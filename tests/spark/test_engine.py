@@ -1,0 +1,68 @@
+"""Where work runs: both engines run the same functions over the same items, and unpack a shared value once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from glue_jobs.core.errors import TableBlocked
+from glue_jobs.spark import engine as engine_module
+from glue_jobs.spark.engine import DriverEngine, Engine, Engines, SparkEngine
+from glue_jobs.spark.task_errors import brought_back
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(params=["driver", "spark"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return DriverEngine() if request.param == "driver" else SparkEngine(request.getfixturevalue("spark"))
+
+
+def test_results_come_in_the_order_of_the_items(engine: Engine) -> None:
+    """Whichever task ends first."""
+    assert engine.map(lambda item: item * 2, [3, 1, 2]) == [6, 2, 4]
+    assert engine.map(lambda item: item, []) == []
+
+
+def test_every_task_reads_the_shared_value(engine: Engine) -> None:
+    """Sent once, unpacked where it is read."""
+    shared = engine.share(b"abc", lambda payload: payload.decode().upper())
+
+    assert engine.map(lambda item: shared.get() + str(item), [1, 2]) == ["ABC1", "ABC2"]
+
+
+def test_a_shared_value_is_unpacked_once_per_process() -> None:
+    """And forgotten when newer ones come: a worker lives for many batches."""
+    unpacked: list[bytes] = []
+    shared = [DriverEngine().share(bytes([number]), lambda payload: unpacked.append(payload) or payload) for number in range(5)]
+
+    for value in shared:
+        assert value.get() == value.get()
+
+    assert len(unpacked) == 5
+    assert len(engine_module._UNPACKED) <= engine_module._KEEP
+
+
+def test_an_error_in_a_task_comes_back_as_it_was(engine: Engine) -> None:
+    """Its kind, message, code and way out: Spark alone would give a Java trace."""
+
+    def refuse(_: Any) -> Any:
+        raise TableBlocked("file s3://raw/x, row 3: ünï", "null-key", "skip it")
+
+    with pytest.raises(TableBlocked) as caught, brought_back():
+        engine.map(refuse, [1])
+
+    assert (caught.value.message, caught.value.code, caught.value.todo) == ("file s3://raw/x, row 3: ünï", "null-key", "skip it")
+
+
+def test_little_work_stays_in_the_driver(spark: SparkSession) -> None:
+    """Up to driver_bytes; with 0 never. Once Spark was needed, it does the rest."""
+    del spark
+    engines = Engines(100)
+    assert (type(engines.for_bytes(100)), engines.names) == (DriverEngine, "driver")
+
+    assert type(engines.for_bytes(101)) is SparkEngine
+    assert (type(engines.for_bytes(1)), engines.names) == (SparkEngine, "spark")
+    assert type(Engines(0).for_bytes(0)) is SparkEngine

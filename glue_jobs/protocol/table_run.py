@@ -20,7 +20,7 @@ from glue_jobs.aws.buckets import check_lake_bucket
 from glue_jobs.aws.clients import Clients, Deadline
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.state_table import StateTable
-from glue_jobs.core.errors import DmslakeError, TableBlocked, blocked
+from glue_jobs.core.errors import DmslakeError, LeaseLost, TableBlocked, blocked
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, blocked_by, plan_table, signature
 from glue_jobs.core.paths import catalog_name
@@ -158,9 +158,15 @@ class TableRun:
                 self._take_back(record, error)
                 return
             self.lease.check()
-            self.context.table.clear_publishing(str(self.state.path), self.lease.fence, record.id)
+            self._clear(self.context.table.clear_publishing, self.state.publishing)
         self._catalog(record, everything)
         self._reread()
+
+    def _clear(self, clear: Callable[[str, int, str], bool], change: str) -> None:
+        """Say that a step is done. change: as the item has it, which need not be the head if a person saved an older form; the step
+        was done for the head, and that is all there is to do."""
+        if change and not clear(str(self.state.path), self.lease.fence, change):
+            raise LeaseLost(f"another run took the lease of {self.state.path}", "lease-lost", "nothing to do: it goes on from here")
 
     def _take_back(self, lost: ChangeRecord, error: UploadsGone) -> None:
         self.context.log.event("uploads-gone", change=lost.id, message=error.message)
@@ -189,7 +195,7 @@ class TableRun:
                 self._catalog_failed = True
                 self.context.log.event("catalog-failed", change=record.id, error=str(error)[:500])
                 return
-        self.context.table.clear_catalog_pending(str(self.state.path), self.lease.fence, record.id)
+        self._clear(self.context.table.clear_catalog_pending, self.state.catalog_pending)
 
     def blocked_value(self, error: TableBlocked) -> str:
         """The attribute Blocked for an error of this run.

@@ -73,7 +73,14 @@ RECORDS = st.builds(
     cursor_after=TEXT,
     last_full_load=st.sampled_from(["", "2024-05-01 12:00:00"]),
     chain=some(IDS),
-    checkpoint=st.none() | st.builds(Checkpoint, some(DATA_FILES.map(lambda file: replace(file, upload=None))), some(INPUTS), some(INPUTS)),
+    checkpoint=st.none()
+    | st.builds(
+        Checkpoint,
+        some(DATA_FILES.map(lambda file: replace(file, upload=None))),
+        some(INPUTS),
+        some(INPUTS),
+        st.sampled_from(["", "20240501"]),
+    ),
     target=st.just("") | IDS,
     lost=st.just("") | IDS,
     staged=st.booleans(),

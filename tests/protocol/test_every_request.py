@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.lake import LakeTable
 from tests.protocol.conftest import AFTER, TableMaker
-from tests.protocol.runs import die, facts, run_on
+from tests.protocol.runs import LONG_LEASE, die, facts, run_on
 from tests.protocol.wire import Request, Wire, die_at
 
 
@@ -39,7 +39,7 @@ def finished(table: LakeTable, job: str) -> dict[str, Any]:
 
 def check_every_point(make_table: TableMaker, job: str, expected: dict[str, Any]) -> int:
     wire = Wire()
-    assert run_on(wire, prepared(make_table, job), job) == 0
+    assert run_on(wire, prepared(make_table, job), job, lease_seconds=LONG_LEASE) == 0
     wrong, count = [], 0
     for number, after in points(wire.requests):
         table, dying = prepared(make_table, job), Wire()

@@ -13,10 +13,11 @@ from typing import Any
 from glue_jobs.core.errors import UsageError
 
 MIB = 1024 * 1024
+MIN_PART_BYTES = 5 * MIB  # S3 refuses smaller parts only when an upload is completed: after the commit, when it is too late
 
 
-def _limit(default: float, unit: str, meaning: str) -> Any:
-    return field(default=default, metadata={"unit": unit, "meaning": meaning})
+def _limit(default: float, unit: str, meaning: str, least: float = 0) -> Any:
+    return field(default=default, metadata={"unit": unit, "meaning": meaning, "least": least})
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Limits:
     target_file_bytes: int = _limit(128 * MIB, "bytes", "size that new data files are written to")
     small_file_bytes: int = _limit(32 * MIB, "bytes", "a data file below this takes up the partition's inserts")
     stream_file_bytes: int = _limit(16 * MIB, "bytes", "a data file above this is rewritten in pieces instead of as a whole")
-    part_bytes: int = _limit(8 * MIB, "bytes", "size of an upload's parts")
+    part_bytes: int = _limit(8 * MIB, "bytes", "size of an upload's parts", least=MIN_PART_BYTES)
     driver_bytes: int = _limit(
         16 * MIB, "bytes", "work up to this size is done by Arrow in the job's driver, without starting Spark; 0: always Spark"
     )
@@ -47,7 +48,7 @@ class Limits:
     packed_run_bytes: int = _limit(256 * MIB, "bytes", "pending bytes of all tables in a shared run, at most")
     packed_run_tables: int = _limit(50, "tables", "tables in a shared run, at most")
     max_concurrent_runs: int = _limit(5, "runs", "job runs that the controller keeps going at once")
-    lease_seconds: float = _limit(60.0, "seconds", "length of a table's lease; a crashed run's table is free after it")
+    lease_seconds: float = _limit(60.0, "seconds", "length of a table's lease; a crashed run's table is free after it", least=0.1)
     wait_seconds: float = _limit(10.0, "seconds", "pause between two looks at running job runs")
 
 
@@ -66,6 +67,7 @@ def _number(item: Field[Any], text: str) -> float:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not 0 <= number < 1e15:
-        raise UsageError(f"the setting {item.name} is {text!r}", "bad-setting", f"give a number of {item.metadata['unit']} from 0")
+    least = item.metadata["least"]
+    if not least <= number < 1e15:
+        raise UsageError(f"the setting {item.name} is {text!r}", "bad-setting", f"give a number of {item.metadata['unit']} from {least}")
     return int(number) if isinstance(item.default, int) else number

@@ -446,10 +446,10 @@ def test_settings_lists_every_setting(dmslake: Dmslake, monkeypatch: pytest.Monk
 
 def test_options_before_and_after_the_command(dmslake: Dmslake) -> None:
     """Both places are taken, the one after the command wins."""
-    rows = dmslake("--output", "json", "--batch-files", "5", "--part-bytes", "9", "settings", "--batch-files", "6").json["settings"]
+    rows = dmslake("--output", "json", "--batch-files", "5", "--batch-bytes", "9", "settings", "--batch-files", "6").json["settings"]
 
     values = {row["setting"]: row["value"] for row in rows}
-    assert (values["batch_files"], values["part_bytes"]) == (6, 9)
+    assert (values["batch_files"], values["batch_bytes"]) == (6, 9)
 
 
 def test_every_command_has_every_setting() -> None:

@@ -36,7 +36,7 @@ def test_a_flag_wins_over_the_environment_over_the_default(given: str | None, en
 @pytest.mark.parametrize("name", setting_names())
 def test_every_setting_is_read_from_flag_and_environment(name: str) -> None:
     """The same name with underscores, and DMSLAKE_ before it in capitals."""
-    text = {"raw": "s3://raw/a", "lake": "s3://lake/a", "runner": "local", "compression": "snappy"}.get(name, "7")
+    text = {"raw": "s3://raw/a", "lake": "s3://lake/a", "runner": "local", "compression": "snappy", "part_bytes": "7e6"}.get(name, "7")
 
     flag = read_settings({name: text}, {})
     variable = read_settings({}, {f"DMSLAKE_{name.upper()}": f" {text} "})
@@ -63,6 +63,13 @@ def test_a_limit_that_is_no_number_is_refused_by_name(text: str) -> None:
         read_limits({"batch_bytes": text})
 
     assert ("batch_bytes" in caught.value.message, "bytes" in caught.value.todo) == (True, True)
+
+
+@pytest.mark.parametrize(("name", "text"), [("part_bytes", "5242879"), ("part_bytes", "0"), ("lease_seconds", "0")])
+def test_a_limit_below_what_can_work_is_refused(name: str, text: str) -> None:
+    """S3 would refuse smaller parts only after the commit."""
+    with pytest.raises(UsageError, match=name):
+        read_limits({name: text})
 
 
 def test_whole_limits_stay_whole() -> None:

@@ -91,7 +91,7 @@ def test_partitions_are_hive_folders(new_table: MakeTable, partition_key: str, f
 def test_files_are_about_as_large_as_asked(new_table: MakeTable, spark_table: MakeTable, strategy: str) -> None:
     """An unpartitioned table is cut into sorted files that don't overlap, none much larger than the target."""
     table = new_table() if strategy == "driver" else spark_table()
-    rows = [(number * 7919 % 300_007, f"{number * 48271 % 2147483647:x}", number) for number in range(150_000)]
+    rows = [(number * 7919 % 300_007, f"{number * 48271 % 2147483647:x}", number) for number in range(100_000)]
     table.load(rows)
     target = 400_000
 
@@ -100,7 +100,7 @@ def test_files_are_about_as_large_as_asked(new_table: MakeTable, spark_table: Ma
     files = sorted(table.snapshot().files.values(), key=lambda file: file.low or ())
     sizes = [file.size_bytes for file in files]
     assert sum(file.rows for file in files) == len(rows)
-    assert len(files) >= 3
+    assert len(files) >= 2
     assert max(sizes) < 2.5 * target, sizes  # the driver looks at the size every 65,536 rows
     assert all(before.high < after.low for before, after in itertools.pairwise(files))
 

@@ -1,6 +1,6 @@
 """Glue job LoadIncremental: CDC files, unfinished publish and catalog steps, and rewrites, of the tables in `--path`.
 
-    aws glue start-job-run --job-name LoadIncremental --arguments '{"--path": "bucket/prefix/schema/table"}'
+aws glue start-job-run --job-name LoadIncremental --arguments '{"--path": "bucket/prefix/schema/table"}'
 """
 
 from __future__ import annotations

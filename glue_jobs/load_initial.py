@@ -1,6 +1,6 @@
 """Glue job LoadInitial: full loads and reloads of the tables in `--path`.
 
-    aws glue start-job-run --job-name LoadInitial --arguments '{"--path": "bucket/prefix/schema/table"}'
+aws glue start-job-run --job-name LoadInitial --arguments '{"--path": "bucket/prefix/schema/table"}'
 """
 
 from __future__ import annotations

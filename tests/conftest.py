@@ -18,7 +18,7 @@ from tests.machine import find_mariadbd, find_python39
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ("tests.no_skips",)
+pytest_plugins = ("tests.no_skips", "tests.work_tables")
 
 ROOT = Path(__file__).parent.parent
 

@@ -107,7 +107,7 @@ def read_state(item: Mapping[str, Any]) -> TableState:
     return TableState(
         path=path,
         active=_flag(item, "ActiveFlag", path),
-        primary_key=_names(item, "PrimaryKey"),
+        primary_key=_key(item, path),
         partitioning=parse_partition_key(partition_text) if partition_text else (),
         out_path=_out_path(item, path),
         cursor=_cursor(item, path),
@@ -157,6 +157,13 @@ def _names(item: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if isinstance(value, (list, tuple, set)):
         return tuple(str(part).strip() for part in value if str(part).strip())
     return tuple(part.strip() for part in _text(item, name).split(",") if part.strip())
+
+
+def _key(item: Mapping[str, Any], path: TablePath) -> tuple[str, ...]:
+    names = _names(item, "PrimaryKey")
+    if len(set(names)) < len(names):
+        raise _refuse(path, "PrimaryKey", "each column once", item.get("PrimaryKey"))
+    return names
 
 
 def _flag(item: Mapping[str, Any], name: str, path: TablePath) -> bool:

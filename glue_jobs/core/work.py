@@ -21,8 +21,8 @@ class Work:
     """A change as it will stand in its record. superseded: paths of the parent's snapshot.
 
     taken_over: paths in the lake's folder that no snapshot has (another program's files) and that a reload replaces.
-    like: an older snapshot whose applied and skipped inputs the change goes back to. requests: the item's attributes that this
-    change answers and that its commit removes.
+    lost: the change that this one takes back because its uploads are gone. like: an older snapshot whose applied and skipped
+    inputs the change goes back to. requests: the item's attributes that this change answers and that its commit removes.
     """
 
     kind: str
@@ -41,6 +41,7 @@ class Work:
     cursor_after: str = ""
     last_full_load: str = ""
     like: Snapshot | None = None
+    lost: str = ""
     requests: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 

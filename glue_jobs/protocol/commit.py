@@ -57,6 +57,7 @@ def make_record(
         cursor_after=work.cursor_after,
         last_full_load=work.last_full_load,
         chain=parent.chain,
+        lost=work.lost,
         details={**work.details, **_answered(state, parent, work)},
     )
     after = apply(parent, record)

@@ -63,6 +63,7 @@ def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapsho
     back = set(lost.superseded) & set(before.files)
     return Work(
         kind="lost",
+        lost=lost.id,
         like=before,
         added=tuple(file for path, file in before.files.items() if path in back),
         schema=before.schema,

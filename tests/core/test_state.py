@@ -203,3 +203,9 @@ def test_an_item_of_another_program_is_not_new() -> None:
     ]
 
     assert found == [False, False, False]
+
+
+def test_a_key_column_named_twice_is_refused() -> None:
+    """A slip of the pen in PrimaryKey."""
+    with pytest.raises(TableBlocked, match=r"PrimaryKey.*each column once"):
+        read_state(item(PrimaryKey="id, id"))

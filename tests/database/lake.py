@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -181,14 +181,14 @@ class LakeDatabase:
         state = self.state(name)
         snapshot = read_snapshot(self.clients.s3, state.lake, state.head)
         visible = {file.key[len(state.lake.key) :] for file in list_files(self.clients.s3, state.lake.bucket, state.lake.key)}
-        assert visible == set(snapshot.files), name
-        assert not {"Publishing", "CatalogPending", "LeaseOwner", "Blocked"} & state.item.keys(), name
+        _equal(visible, set(snapshot.files), f"{name}: objects in its folder")
+        _equal({"Publishing", "CatalogPending", "LeaseOwner", "Blocked"} & state.item.keys(), set(), f"{name}: its item says")
         untold = [(column, "string") for column in expected.untold]
-        assert sorted((column.name, column.type) for column in snapshot.schema) == sorted([*untold, *expected.columns]), name
+        _equal({(column.name, column.type) for column in snapshot.schema}, {*untold, *expected.columns}, f"{name}: columns in the record")
         table = self.clients.glue.get_table(DatabaseName=self.aws.database, Name=catalog_name(state.path))["Table"]
         columns = [(item["Name"], item["Type"]) for item in (*table["StorageDescriptor"]["Columns"], *table["PartitionKeys"])]
         folders = [(folder, "int") for folder in expected.partitions]
-        assert sorted(columns) == sorted([*untold, *expected.columns, *folders]), name
+        _equal(set(columns), {*untold, *expected.columns, *folders}, f"{name}: columns in the catalog")
 
     def _check_readers(self, name: str, expected: Expected) -> None:
         folder = self._downloaded(name)
@@ -197,9 +197,9 @@ class LakeDatabase:
             return
         for reader, (types, rows) in self._reads(name, folder, expected).items():
             where = f"{name}, read by {reader}"
-            wanted = {**dict(expected.columns), **dict.fromkeys(expected.untold, "string")}
-            assert types.keys() == wanted.keys() | expected.partitions.keys(), where
-            assert {column: types[column] for column in wanted} == wanted, where
+            untold = [(column, "string") for column in expected.untold]
+            _equal(types.keys(), dict(expected.columns).keys() | dict(untold).keys() | expected.partitions.keys(), f"{where}: columns")
+            _equal({item for item in types.items() if item[0] not in expected.partitions}, {*untold, *expected.columns}, f"{where}: types")
             check_rows(expected, rows, where)
 
     def _reads(self, name: str, folder: Path, expected: Expected) -> dict[str, Read]:
@@ -224,6 +224,12 @@ class LakeDatabase:
         state = self.state(table)
         records = ancestors(self.clients.s3, state.lake, state.head)
         return [(record.kind, str(record.details.get("engine"))) for record in records][::-1]
+
+
+def _equal(found: Collection[Any], expected: Collection[Any], what: str) -> None:
+    """Sets, told apart by what only one of them has."""
+    missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
+    assert not missing and not extra, f"{what}: missing {missing[:8]}, too many {extra[:8]}"  # noqa: PT018  one message for both
 
 
 def create_spark_jobs(aws: EmbeddedAws) -> None:

@@ -11,8 +11,8 @@ from infra.local.capture import CaptureOptions
 from tests.database.lake import DRIVER, SHUFFLE, SPARK, SPARK_JOBS, Activation, LakeDatabase
 from tests.database.workload import Workload
 
-SMALL_FILES = CaptureOptions(cdc_flush_rows=60)
-"""Several CDC files a round."""
+CAPTURED = CaptureOptions(cdc_flush_rows=60, before_images=True)
+"""Several CDC files a round; before images tell which key a row had."""
 BY_KIND = Activation(("id",), "kind")
 BY_YEAR = Activation(("id",), "year(at6)", {"at6_year": "year(at6)"})
 
@@ -53,7 +53,7 @@ def _activate(lake: LakeDatabase, everything: Activation) -> None:
 
 
 def _workload(lake: LakeDatabase, seed: int) -> Workload:
-    workload = Workload(lambda: lake.server.connect(lake.name), seed)
+    workload = Workload(lambda: lake.server.connect(lake.name), seed, changes_keys=True)
     workload.create()
     return workload
 
@@ -67,7 +67,7 @@ def _rounds(lake: LakeDatabase, workload: Workload, ways: Sequence[Bring], repea
         if number % 2 == 0:
             workload.add_column()
         workload.round(40)
-        lake.capture(options=SMALL_FILES)
+        lake.capture(options=CAPTURED)
         bring(lake)
         rows += lake.check()
         if repeat:
@@ -87,7 +87,7 @@ def test_lake_tables_equal_the_database_after_every_round(lake: LakeDatabase, se
     """Full load, then rounds of concurrent transactions with columns added in between."""
     workload = _workload(lake, seed)
     workload.round(30)
-    lake.capture(full_load=True)
+    lake.capture(full_load=True, options=CAPTURED)
     _activate(lake, everything)
     ways[0](lake)
     lake.check()
@@ -99,7 +99,7 @@ def test_rows_that_are_captured_twice_change_nothing(lake: LakeDatabase) -> None
     """Every round's rows come again in the next round's files, under later names."""
     workload = _workload(lake, 4)
     workload.round(30)
-    lake.capture(full_load=True)
+    lake.capture(full_load=True, options=CAPTURED)
     _activate(lake, BY_YEAR)
 
     _rounds(lake, workload, [_file_by_file] * 3, repeat=True)
@@ -108,9 +108,9 @@ def test_rows_that_are_captured_twice_change_nothing(lake: LakeDatabase) -> None
 def test_tables_without_load_files_come_by_cdc_files_alone(lake: LakeDatabase) -> None:
     """The capture began when they were empty."""
     workload = _workload(lake, 5)
-    lake.capture()
+    lake.capture(options=CAPTURED)
     workload.round(20)
-    lake.capture()
+    lake.capture(options=CAPTURED)
     _activate(lake, BY_KIND)
 
     _rounds(lake, workload, [_file_by_file] * 2)
@@ -122,12 +122,12 @@ def test_a_second_full_load_replaces_the_tables(lake: LakeDatabase) -> None:
     """It takes the place of the files before it, and changes go on after it."""
     workload = _workload(lake, 6)
     workload.round(30)
-    lake.capture(full_load=True)
+    lake.capture(full_load=True, options=CAPTURED)
     _activate(lake, BY_KIND)
     _rounds(lake, workload, [_file_by_file])
     workload.round(40)
 
-    lake.capture(full_load=True)
+    lake.capture(full_load=True, options=CAPTURED)
     _file_by_file(lake)
 
     lake.check()

@@ -17,6 +17,7 @@ from tests.database.rows import Row, select_all
 
 Make = Callable[[Random], Any]
 Connect = Callable[[], Any]
+Step = Callable[[Any, Random, "Table"], None]
 
 _ER_LOCK_WAIT_TIMEOUT, _ER_LOCK_DEADLOCK = 1205, 1213
 
@@ -170,12 +171,13 @@ def tables() -> list[Table]:
 class Workload:
     """Random transactions on the tables above, the same for the same seed up to how the server interleaves them.
 
-    `connect` gives a new connection to the database, without autocommit. Primary keys are never changed.
+    `connect` gives a new connection to the database, without autocommit. Primary keys are changed only if `changes_keys`.
     """
 
     connect: Connect
     seed: int
     connections: int = 3
+    changes_keys: bool = False
     tables: list[Table] = field(default_factory=tables)
     _round: int = 0
     _added: int = 0
@@ -201,13 +203,14 @@ class Workload:
         """Run about so many transactions, spread over the connections at the same time; return when all have ended."""
         self._round += 1
         errors: list[BaseException] = []
+        steps = [*STEPS, _move, _move] if self.changes_keys else STEPS
 
         def run(worker: int) -> None:
             rng = Random(f"{self.seed} {self._round} {worker}")
             try:
                 with self.connect() as connection:
                     for _ in range(-(-transactions // self.connections)):
-                        _transaction(connection, rng, self.tables)
+                        _transaction(connection, rng, self.tables, steps)
             except BaseException as error:  # noqa: BLE001  handed to the thread that waits
                 errors.append(error)
 
@@ -230,13 +233,12 @@ class Workload:
                 cursor.execute(statement)
 
 
-def _transaction(connection: Any, rng: Random, choices: Sequence[Table]) -> None:
+def _transaction(connection: Any, rng: Random, choices: Sequence[Table], steps: Sequence[Step]) -> None:
     """One to five steps, then mostly COMMIT. A deadlock's victim is rolled back by the server, and left at that."""
     try:
         with connection.cursor() as cursor:
             for _ in range(rng.randint(1, 5)):
-                step = rng.choice([_insert, _insert, _insert, _update, _update, _delete, _one_key, _undone])
-                step(cursor, rng, rng.choice(choices))
+                rng.choice(steps)(cursor, rng, rng.choice(choices))
     except pymysql.OperationalError as error:
         if error.args[0] not in (_ER_LOCK_WAIT_TIMEOUT, _ER_LOCK_DEADLOCK):
             raise
@@ -302,6 +304,18 @@ def _undone(cursor: Any, rng: Random, table: Table) -> None:
     _delete(cursor, rng, table)
     cursor.execute("ROLLBACK TO SAVEPOINT before_it")
     _update(cursor, rng, table)
+
+
+def _move(cursor: Any, rng: Random, table: Table) -> None:
+    """A new key for one row, or for those of several rows whose new keys are free."""
+    wanted = table.key[: rng.randint(1, len(table.key))]
+    assigned = ", ".join(f"`{column.name}` = %s" for column in table.key)
+    condition = " AND ".join(f"`{column.name}` = %s" for column in wanted)
+    values = [*(column.make(rng) for column in table.key), *(column.make(rng) for column in wanted)]
+    cursor.execute(f"UPDATE IGNORE `{table.name}` SET {assigned} WHERE {condition}", values)
+
+
+STEPS: tuple[Step, ...] = (_insert, _insert, _insert, _update, _update, _delete, _one_key, _undone)
 
 
 def _assigned(rng: Random, columns: Sequence[Column], form: str) -> tuple[str, list[Column]]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import botocore.session
 import pyarrow as pa
 import pytest
 
@@ -16,15 +15,6 @@ from tests.protocol.wire import Wire
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 TableMaker = Callable[..., LakeTable]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_loader() -> Iterator[None]:
-    """Every run makes clients of its own; reading botocore's service models anew for each took most of a run's time."""
-    loader = botocore.session.create_loader()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(botocore.session, "create_loader", lambda search_path_string=None: loader)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.regressions.conftest import MakeTable
+from tests.work_tables import MakeTable
 
 
 def test_a_block_found_before_the_plan_ends_with_its_cause(new_table: MakeTable) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.regressions.conftest import MakeTable
+from tests.work_tables import MakeTable
 
 
 def test_a_replay_over_a_file_that_is_gone_is_refused(new_table: MakeTable) -> None:

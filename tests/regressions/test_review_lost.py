@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from glue_jobs.protocol.table_run import TableRun
-from tests.regressions.conftest import MakeTable
 from tests.spark.tables import WorkTable
+from tests.work_tables import MakeTable
 
 Lose = Callable[[WorkTable, str], None]
 

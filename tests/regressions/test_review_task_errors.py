@@ -8,7 +8,7 @@ import pytest
 
 from glue_jobs.core.errors import RetryLater, TableBlocked
 from glue_jobs.spark.task_errors import TaskError, brought_back, carried
-from tests.regressions.conftest import MakeTable
+from tests.work_tables import MakeTable
 
 SPARK = {"driver_bytes": "0"}
 

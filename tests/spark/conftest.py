@@ -1,58 +1,16 @@
-"""An AWS in this process for the work of drivers, and the embedded one where Spark's workers must reach it."""
+"""Tables for Spark: those of tests.work_tables, with the one session started."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from moto import mock_aws
 
-from glue_jobs.aws.clients import Clients, make_clients
-from infra.local.embedded import EmbeddedAws
-from tests.spark.tables import SHOP, WorkTable
-
-MakeTable = Callable[..., WorkTable]
-IN_PROCESS = {
-    "AWS_ACCESS_KEY_ID": "testing",
-    "AWS_SECRET_ACCESS_KEY": "testing",
-    "AWS_REGION": "us-east-1",
-    "DMSLAKE_STATE_TABLE": "states",
-}
-
-
-@pytest.fixture(scope="module")
-def in_process() -> Iterator[Clients]:
-    """Clients of a moto in this process with a raw and a versioned lake bucket: three times as quick as one behind a port."""
-    with mock_aws():
-        clients = make_clients(IN_PROCESS)
-        for bucket in ("raw", "lake"):
-            clients.s3.create_bucket(Bucket=bucket)
-        clients.s3.put_bucket_versioning(Bucket="lake", VersioningConfiguration={"Status": "Enabled"})
-        yield clients
+from tests.work_tables import MakeTable
 
 
 @pytest.fixture
-def new_table(in_process: Clients) -> MakeTable:
-    """Makes tables on the AWS in this process; Spark can't be used on them."""
-
-    def make(columns: pa.Schema = SHOP, **attributes: Any) -> WorkTable:
-        return WorkTable(IN_PROCESS, "s3://raw/dms/", "s3://lake/lake/", columns, shared=in_process, **attributes)
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def embedded_clients(embedded_aws: EmbeddedAws) -> Clients:
-    return make_clients(embedded_aws.environment())
-
-
-@pytest.fixture
-def spark_table(embedded_aws: EmbeddedAws, embedded_clients: Clients, spark: Any) -> MakeTable:
+def spark_table(served_table: MakeTable, spark: Any) -> MakeTable:
     """Makes tables that Spark can work on."""
-
-    def make(columns: pa.Schema = SHOP, **attributes: Any) -> WorkTable:
-        return WorkTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, columns, shared=embedded_clients, **attributes)
-
-    return make
+    del spark
+    return served_table

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.spark.conftest import MakeTable
 from tests.spark.tables import WorkTable
 from tests.spark.test_shuffle import STRATEGIES
+from tests.work_tables import MakeTable
 
 COLUMNS = pa.schema([("shop", pa.string()), ("id", pa.int64()), ("name", pa.string())])
 IMAGES = pa.schema([*COLUMNS, ("BI_shop", pa.string()), ("BI_id", pa.int64()), ("BI_name", pa.string())])

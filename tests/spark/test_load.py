@@ -13,8 +13,8 @@ import pytest
 
 from infra.local.dms_files import DmsRow, cdc_file_name
 from tests.lake import START
-from tests.spark.conftest import MakeTable
 from tests.spark.tables import SHOP, WorkTable
+from tests.work_tables import MakeTable
 
 DATED = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("at", pa.timestamp("us")), ("text", pa.string()), ("kind", pa.string())])
 DATED_ROWS = [

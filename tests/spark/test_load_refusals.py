@@ -10,8 +10,8 @@ import pytest
 
 from glue_jobs import load_initial
 from tests.lake import DRIVER
-from tests.spark.conftest import IN_PROCESS, MakeTable
 from tests.spark.tables import SHOP, WorkTable
+from tests.work_tables import IN_PROCESS, MakeTable
 
 NO_KEY = pa.schema([("name", pa.string()), ("qty", pa.int32())])
 Make = tuple[MakeTable, dict[str, str]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from tests.spark.conftest import MakeTable
 from tests.spark.scenarios import Scenario, Source, scenarios
 from tests.spark.tables import WorkTable, texts
+from tests.work_tables import MakeTable
 
 
 @settings(

@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from tests.lake import cdc_file_name
-from tests.spark.conftest import MakeTable
 from tests.spark.tables import SHOP, WorkTable
+from tests.work_tables import MakeTable
 
 
 def _files(table: WorkTable, count: int, rows: int = 2) -> list[str]:

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from tests.lake import START, cdc_file_name
-from tests.spark.conftest import MakeTable
 from tests.spark.tables import WorkTable
+from tests.work_tables import MakeTable
 
 NAMES = [cdc_file_name(START + timedelta(seconds=second)) for second in range(6)]
 

@@ -17,8 +17,8 @@ import pytest
 from glue_jobs.aws.objects import read_bytes
 from glue_jobs.core.schema import Column, find
 from glue_jobs.spark.arrow_types import arrow_schema, to_arrow
-from tests.spark.conftest import MakeTable
 from tests.spark.tables import WorkTable, texts
+from tests.work_tables import MakeTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

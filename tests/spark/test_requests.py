@@ -12,8 +12,8 @@ import pytest
 
 from glue_jobs.aws.clients import Clients, worker_s3
 from glue_jobs.spark.place import CLIENT_VARIABLES
-from tests.spark.conftest import IN_PROCESS, MakeTable
 from tests.spark.tables import WorkTable
+from tests.work_tables import IN_PROCESS, MakeTable
 
 COLUMNS = pa.schema([("id", pa.int64()), ("part", pa.int32()), ("name", pa.string())])
 FILES, ROWS_PER_FILE = 700, 3

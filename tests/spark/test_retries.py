@@ -6,9 +6,9 @@ import functools
 
 import pytest
 
-from tests.spark.conftest import MakeTable
 from tests.spark.failing import FailingWorker
 from tests.spark.tables import SparkWorker
+from tests.work_tables import MakeTable
 
 ROWS = [(number, f"n{number}", number % 3) for number in range(300)]
 CHANGES = [("U", (5, "five", 0)), ("D", (6, None, None)), ("I", (1000, "new", 1)), ("U", (7, "seven", 2))]

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.spark.conftest import MakeTable
 from tests.spark.tables import WorkTable
+from tests.work_tables import MakeTable
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("qty", pa.int32())])
 ROWS = [(number, f"n{number}", number % 3) for number in range(40)]

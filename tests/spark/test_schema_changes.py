@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from infra.local.dms_files import dms_parquet
-from tests.spark.conftest import MakeTable
 from tests.spark.tables import SHOP, WorkTable
+from tests.work_tables import MakeTable
 
 WITH_NOTE = SHOP.append(pa.field("note", pa.string()))
 WITHOUT_QTY = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.spark.conftest import MakeTable
 from tests.spark.scenarios import Change, Row, Source
 from tests.spark.tables import WorkTable, texts
+from tests.work_tables import MakeTable
 
 COLUMNS = pa.schema(
     [("shop", pa.string()), ("ratio", pa.float64()), ("part", pa.string()), ("amount", pa.decimal128(38, 4)), ("note", pa.binary())]

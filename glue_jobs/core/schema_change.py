@@ -35,8 +35,8 @@ def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: 
         _check_case(table, key, columns)
     added = [name for name in columns if find(lake, name) is None]
     gone = [column.name for column in lake if not column.absent and column.name not in sent]
-    if lake and added and gone and not accept:
-        raise _ambiguous(table, _first_with(batch, added), gone, added)
+    if not accept:
+        _check_renames(table, lake, batch)
     present = {column.name for _, schema in batch[-1:] for column in schema} if batch else sent
     result = tuple(replace(column, absent=bool(lake) and column.name not in present) for column in columns.values())
     grown = [(old.name, old.type, columns[old.name].type) for old in lake if old.type != columns[old.name].type]
@@ -72,8 +72,16 @@ def _check_case(table: str, key: str, columns: dict[str, Column]) -> None:
             )
 
 
-def _first_with(batch: Sequence[FileSchema], added: list[str]) -> str:
-    return next(key for key, schema in batch if any(column.name in added for column in schema))
+def _check_renames(table: str, lake: Schema, batch: Sequence[FileSchema]) -> None:
+    """Refuse a file with a new column that lacks one of the lake's.
+
+    File by file: a batch that only begins with rows from before a column was added, as DMS repeats them, is no rename.
+    """
+    for key, schema in batch:
+        new = [column.name for column in schema if find(lake, column.name) is None]
+        gone = [column.name for column in lake if not column.absent and find(schema, column.name) is None]
+        if lake and new and gone:
+            raise _ambiguous(table, key, gone, new)
 
 
 def _ambiguous(table: str, key: str, gone: list[str], added: list[str]) -> Exception:

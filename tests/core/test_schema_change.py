@@ -71,6 +71,13 @@ def test_a_rename_is_not_guessed(batch: list[str]) -> None:
     assert [word in str(caught.value) for word in ("'name'", "'title'", "--rename name=title", "--accept", "shop.t")] == [True] * 5
 
 
+def test_repeated_rows_from_before_a_column_was_added_are_no_rename() -> None:
+    """DMS repeats files of older columns, and a column added since follows in the same batch."""
+    found = reconcile("t", LAKE, [("a", schema("id int")), ("b", LAKE), ("c", schema("id int, name string, qty int"))])
+
+    assert found.schema == schema("id int, name string, qty int")
+
+
 def test_a_person_may_say_that_it_was_no_rename() -> None:
     """Then the old column stays, absent."""
     found = reconcile("t", LAKE, [("f", schema("id int, title string"))], accept=True)

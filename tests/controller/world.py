@@ -19,7 +19,7 @@ from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri, TablePath, lake_folder
 from glue_jobs.core.raw_names import RawFile, classify
-from glue_jobs.core.record import ChangeRecord, Checkpoint, Counts, DataFile, Generation, Input
+from glue_jobs.core.record import ChangeRecord, Checkpoint, Counts, DataFile, Generation, Input, Part, Upload
 from glue_jobs.core.schema import Column
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot, apply
@@ -55,7 +55,7 @@ def head_record(
     path: TablePath, loads: tuple[Input, ...], applied: tuple[Input, ...] = (), table_bytes: int = 1000, rows: int = 10
 ) -> ChangeRecord:
     """The record of a loaded table's head, with everything in its checkpoint."""
-    files = (DataFile("data.parquet", table_bytes, rows),)
+    files = (DataFile("data.parquet", table_bytes, rows, upload=Upload("upload", (Part(1, "etag"),))),)
     cursor = f"{path.bucket}/{applied[-1].key}" if applied else ""
     return ChangeRecord(
         HEAD, "", "full-load", str(path), str(lake_folder(LAKE, path)), "2024-05-01T00:00:00Z",

@@ -92,10 +92,15 @@ def table(connection: Any) -> str:
 
 
 @pytest.fixture(scope="session")
-def lake_aws(embedded_aws: EmbeddedAws) -> EmbeddedAws:
-    """The embedded AWS, with jobs that do all work on Spark beside the usual ones."""
-    create_spark_jobs(embedded_aws)
-    return embedded_aws
+def lake_aws(embedded_aws: EmbeddedAws) -> Iterator[EmbeddedAws]:
+    """An AWS of its own, with jobs that do all work on Spark beside the usual ones.
+
+    On the shared one a controller would also finish, or fail at, what other tests left unfinished on purpose.
+    """
+    del embedded_aws  # only needed for its credentials in the environment
+    with EmbeddedAws() as aws:
+        create_spark_jobs(aws)
+        yield aws
 
 
 @pytest.fixture

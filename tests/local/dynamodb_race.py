@@ -1,7 +1,8 @@
 """A program for `test_dynamodb_race`: sixteen threads race for one conditional put, again and again.
 
 Runs in a process of its own because it makes Python switch threads about every bytecode: a race that takes a bad moment
-otherwise is then the rule. `bare` races against moto as it is, `embedded` against our application in front of it.
+otherwise is then the rule. `bare` races against moto as it is (by hand: chance decides in which rounds there are
+several winners), `embedded` against our application in front of it.
 Prints the number of winners of each round as JSON.
 """
 

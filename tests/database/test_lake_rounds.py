@@ -102,7 +102,7 @@ def test_rows_that_are_captured_twice_change_nothing(lake: LakeDatabase) -> None
     lake.capture(full_load=True, options=CAPTURED)
     _activate(lake, BY_YEAR)
 
-    _rounds(lake, workload, [_file_by_file] * 3, repeat=True)
+    _rounds(lake, workload, [_file_by_file] * 2, repeat=True)
 
 
 def test_tables_without_load_files_come_by_cdc_files_alone(lake: LakeDatabase) -> None:

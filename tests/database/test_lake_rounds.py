@@ -72,7 +72,7 @@ def _rounds(lake: LakeDatabase, workload: Workload, ways: Sequence[Bring], repea
         rows += lake.check()
         if repeat:
             lake.restore_position(begun_at)
-    assert rows > 40 * len(ways), "the workload left next to nothing to compare"
+    assert rows > 10 * len(ways), "the workload left next to nothing to compare"  # concurrent transactions: 45 to 80 a round
 
 
 @pytest.mark.parametrize(

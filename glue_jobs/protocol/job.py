@@ -148,7 +148,7 @@ def _take(context: JobContext, path: TablePath, worker: Worker, takes: tuple[typ
 def _fail(log: JobLog, error: Exception) -> DmslakeError:
     """The error as one of ours; one that we did not foresee keeps its type's name and its trace goes to the log."""
     if isinstance(error, DmslakeError):
-        error.todo = _PLACEHOLDER.sub(log.table, error.todo)  # so that the command in it can be pasted
+        error.todo = _PLACEHOLDER.sub(lambda _: log.table, error.todo)  # so that the command in it can be pasted
         log.event("blocked" if isinstance(error, TableBlocked) else "failed", error=describe(error))
         return error
     import traceback

@@ -427,6 +427,15 @@ def test_a_command_on_an_unreadable_item(served: World, dmslake: Dmslake) -> Non
     assert (done.code, "ActiveFlag" in done.err) == (1, True)
 
 
+def test_an_option_that_glue_jobs_do_not_take_is_warned_of(served: World, dmslake: Dmslake) -> None:
+    """They get a path and a run id; processes on this machine get the settings too."""
+    by_glue = dmslake("run", "--compression", "snappy")
+    by_this_machine = dmslake("run", "--compression", "snappy", "--runner", "local")
+
+    assert (by_glue.code, "--compression: Glue jobs take this" in by_glue.err) == (0, True)
+    assert (by_this_machine.code, "Glue jobs take this" in by_this_machine.err) == (0, False)
+
+
 # --- settings, errors, start-up
 
 

@@ -45,3 +45,14 @@ def test_an_item_that_went_back_behind_a_change_that_only_removed_files_is_notic
     table.edit(Head=stale["Head"], LastIncrementalFile=stale["LastIncrementalFile"])
 
     assert table.blocked()["code"] == "state-went-back"
+
+
+def test_the_way_out_names_the_table_itself(new_table: MakeTable) -> None:
+    """So that the command in it can be pasted."""
+    table = new_table()
+    table.put_raw("LOAD00000001.parquet", b"no Parquet")
+
+    todo = table.blocked()["todo"]
+
+    assert f"dmslake unblock {table.path} --skip-file" in todo
+    assert "PATH" not in todo

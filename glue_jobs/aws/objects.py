@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Callable
 
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
@@ -25,24 +23,6 @@ HIDE_ATTEMPTS = 6
 _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "404", "NotFound", "MethodNotAllowed"})
 _CHANGED = frozenset({"PreconditionFailed", "412"})
 _SHORTER = frozenset({"InvalidRange", "416"})
-
-
-@dataclass(frozen=True)
-class VersionEntry:
-    """One version of a key that holds data (no delete marker)."""
-
-    version_id: str
-    etag: str
-    size: int
-    modified: datetime
-
-
-@dataclass(frozen=True)
-class KeyVersions:
-    """What S3 keeps of one key. data: newest first. visible: whether a plain GET finds it."""
-
-    data: tuple[VersionEntry, ...]
-    visible: bool
 
 
 def list_files(s3: S3Client, bucket: str, prefix: str, start_after: str | None = None) -> Iterator[RawFile]:
@@ -142,23 +122,6 @@ def exists(s3: S3Client, bucket: str, key: str) -> bool:
             return False
         raise
     return True
-
-
-def key_versions(s3: S3Client, bucket: str, key: str) -> KeyVersions:
-    """The data versions of exactly this key, newest first, and whether it is visible."""
-    data: list[VersionEntry] = []
-    visible = False
-    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=key):
-        entries: list[Any] = page.get("Versions", [])
-        markers: list[Any] = page.get("DeleteMarkers", [])
-        for entry in entries:
-            if entry["Key"] == key:
-                visible = visible or bool(entry["IsLatest"])
-                data.append(VersionEntry(entry["VersionId"], bare_etag(entry["ETag"]), entry["Size"], entry["LastModified"]))
-        # Keys come in order and all begin with this one: another key means that this one's versions are over.
-        if any(entry["Key"] != key for entry in (*entries, *markers)):
-            break
-    return KeyVersions(tuple(data), visible)
 
 
 def hide(

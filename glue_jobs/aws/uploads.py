@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Callable, Literal
 from botocore.exceptions import ClientError
 
 from glue_jobs.aws.clients import Unanswered
-from glue_jobs.aws.objects import bare_etag, key_versions
+from glue_jobs.aws.objects import bare_etag
 from glue_jobs.aws.translate import RETRYABLE, error_code
+from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import RetryLater
 from glue_jobs.core.record import Part, Upload
 

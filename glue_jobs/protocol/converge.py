@@ -15,8 +15,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, TypeVar
 
-from glue_jobs.aws.objects import hide, key_versions
+from glue_jobs.aws.objects import hide
 from glue_jobs.aws.uploads import abort_upload, complete_upload
+from glue_jobs.aws.versions import KeyVersions, versions_of
 from glue_jobs.core.errors import DmslakeError, blocked
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord, DataFile
@@ -42,32 +43,40 @@ def converge(s3: Any, lake: S3Uri, record: ChangeRecord, *, redo: bool) -> None:
 
     Raises UploadsGone, before anything is hidden, if an added file can't be made visible.
     """
-    gone = [path for path in in_parallel(lambda file: _complete(s3, lake, file, redo), record.added) if path]
+    gone = _complete_all(s3, lake, record, redo)
     if gone:
         raise UploadsGone(f"{len(gone)} uploads of change {record.id} are gone, first {gone[0]}", "uploads-gone")
     keys = [lake.key + path for path in record.superseded]
     if redo:
-        seen = in_parallel(lambda key: key_versions(s3, lake.bucket, key).visible, keys)
-        keys = [key for key, visible in zip(keys, seen) if visible]
+        seen = versions_of(s3, lake.bucket, keys)
+        keys = [key for key in keys if seen[key].visible]
     if keys:
         hide(s3, lake.bucket, keys)
 
 
-def _complete(s3: Any, lake: S3Uri, file: DataFile, redo: bool) -> str:
-    """Complete one added file; its path if its upload is gone, else ''."""
-    key = lake.key + file.path
-    if file.upload is None:
-        return ""
-    if complete_upload(s3, lake.bucket, key, file.upload, look_first=redo) == "gone":
-        return file.path
+def _complete_all(s3: Any, lake: S3Uri, record: ChangeRecord, redo: bool) -> list[str]:
+    """Complete the uploads of the added files, and check what was there before; the paths of those whose upload is gone."""
+    files = [file for file in record.added if file.upload is not None]
+    open_files = files
     if redo:
-        _check_data(s3, lake, file)
-    return ""
+        seen = versions_of(s3, lake.bucket, [lake.key + file.path for file in files])
+        open_files = [file for file in files if not seen[lake.key + file.path].data]
+    ends = in_parallel(lambda file: _complete(s3, lake, file, redo), open_files)
+    if redo:
+        seen = versions_of(s3, lake.bucket, [lake.key + file.path for file in files])
+        for file in files:
+            _check_data(lake, file, seen[lake.key + file.path])
+    return [file.path for file, end in zip(open_files, ends) if end == "gone"]
 
 
-def _check_data(s3: Any, lake: S3Uri, file: DataFile) -> None:
+def _complete(s3: Any, lake: S3Uri, file: DataFile, redo: bool) -> str:
+    assert file.upload is not None
+    return complete_upload(s3, lake.bucket, lake.key + file.path, file.upload, look_first=redo)
+
+
+def _check_data(lake: S3Uri, file: DataFile, versions: KeyVersions) -> None:
     """Refuse a key whose data is not what the record says: somebody else wrote to it."""
-    for version in key_versions(s3, lake.bucket, lake.key + file.path).data:
+    for version in versions.data:
         if version.size != file.size_bytes or (file.etag and version.etag != file.etag):
             raise blocked(
                 "foreign-write",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from glue_jobs.aws.objects import key_versions
 from glue_jobs.aws.records import list_records, read_record, read_records
+from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.paths import S3Uri

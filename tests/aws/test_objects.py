@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from glue_jobs.aws.objects import READ_ATTEMPTS, exists, hide, key_versions, list_files, list_folders, read_bytes, write_bytes
+from glue_jobs.aws.objects import READ_ATTEMPTS, exists, hide, list_files, list_folders, read_bytes, write_bytes
+from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, RetryLater, TableBlocked
 from tests.aws.faults import Injected, RawBody, answer, lost_answer, s3_error
 

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from botocore.exceptions import ClientError
 
-from glue_jobs.aws.objects import exists, hide, key_versions, read_bytes
+from glue_jobs.aws.objects import exists, hide, read_bytes
 from glue_jobs.aws.uploads import MultipartWriter, abort_upload, complete_upload, list_open_uploads, multipart_etag
+from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import RetryLater
 from glue_jobs.core.record import Part, Upload
 from tests.aws.faults import Injected, answer, lost_answer, no_connection, s3_error

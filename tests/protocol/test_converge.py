@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from glue_jobs.aws.objects import key_versions
+from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.protocol.converge import UploadsGone, abort_uploads, converge
 from tests.aws.faults import answer, s3_error

@@ -18,6 +18,8 @@ _AS = re.compile(r"(.+?)\s+as\s+([^\s()]+)", re.IGNORECASE)
 # Hive's own list (FileUtils.charToEscape): these, control characters and DEL are written as %XX.
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in range(1, 0x20)} | {"\x7f"}
 
+_UNWRITABLE = frozenset("\x00\ufffe\uffff")
+
 
 @dataclass(frozen=True)
 class PartitionField:
@@ -87,6 +89,13 @@ def check_partitioning(partitioning: Partitioning, schema: Schema, table: str) -
                 found=column.type,
                 todo="correct the attribute PartitionKey of the table's item",
             )
+        if not is_folder_text(field.folder):
+            raise blocked(
+                "bad-partition-name",
+                f"the partition folder {field.folder!r} has a character that no key in S3 can have",
+                where=table,
+                todo="rename the column by a DMS transformation rule, or take another one in PartitionKey",
+            )
         if field.folder != field.column and any(field.folder.lower() == item.name.lower() for item in schema):
             raise blocked(
                 "partition-name-taken",
@@ -105,6 +114,11 @@ def file_columns(schema: Schema, partitioning: Partitioning) -> Schema:
 def escape(text: str) -> str:
     """A folder-safe form of a partition name or value, as Hive and Spark write it (upper-case hex)."""
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
+
+
+def is_folder_text(text: str) -> bool:
+    """Whether a folder can be named so once it is escaped: S3 bears no NUL, and no XML (so no DeleteObjects) the two others."""
+    return not _UNWRITABLE & set(text)
 
 
 def folder_of(partitioning: Partitioning, values: Sequence[str | None]) -> str:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from glue_jobs.core.errors import UsageError
+from glue_jobs.core.errors import UsageError, blocked
 
 CONTROL_TABLE_PREFIX = "awsdms_"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
+# No XML, thus no DeleteObjects, can hold the two last ones.
+_UNSAFE_CHARS = "\x00-\x1f\x7f-\x9f\ufffe\uffff"
 # What S3, Hive folders, Glue and a terminal all bear: no slash, no control character, no leading dot or underscore.
-_UNSAFE_NAME = re.compile(r"[\x00-\x1f\x7f/\\]|^[._]|^\s|\s$")
+_UNSAFE_NAME = re.compile(rf"[{_UNSAFE_CHARS}/\\]|^[._]|^\s|\s$")
 MAX_NAME_BYTES = 200
+MAX_CATALOG_NAME = 255  # Glue's
+MAX_KEY_BYTES = 1024  # S3's
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,11 @@ class TablePath:
         return f"{self.bucket}/{self.prefix}{self.folder}"
 
     @property
+    def in_shell(self) -> str:
+        """The path as it stands in a command that a person pastes: names may hold spaces, quotes and backticks."""
+        return shlex.quote(str(self))
+
+    @property
     def raw(self) -> S3Uri:
         return S3Uri(self.bucket, self.prefix + self.folder)
 
@@ -85,6 +95,26 @@ class TablePath:
 def is_name(text: str) -> bool:
     """Whether `text` may be a schema's or table's folder name (control tables aside)."""
     return bool(text) and not _UNSAFE_NAME.search(text) and len(text.encode()) <= MAX_NAME_BYTES
+
+
+def has_catalog_name(path: TablePath) -> bool:
+    """Whether Glue would take the name that the table has in the catalog."""
+    return len(catalog_name(path)) <= MAX_CATALOG_NAME
+
+
+def data_key(lake: S3Uri, path: str) -> str:
+    """The key of a data file at `path` below the table's folder; raises TableBlocked where S3 would refuse it."""
+    key = lake.key + path
+    if len(key.encode()) > MAX_KEY_BYTES:
+        raise blocked(
+            "key-too-long",
+            "the name of a partition folder makes a data file's key too long for S3",
+            where=str(lake),
+            expected=f"at most {MAX_KEY_BYTES} bytes from the bucket on, escapes included",
+            found=f"{len(key.encode())} bytes: {path[:200]}…",
+            todo="take another column in PartitionKey, or shorten the value at the source",
+        )
+    return key
 
 
 def lake_folder(lake: str, path: TablePath) -> S3Uri:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from glue_jobs.core.errors import TableBlocked, blocked
-from glue_jobs.core.partitioning import NULL_FOLDER, PartitionField, Partitioning, PartitionValues
+from glue_jobs.core.partitioning import NULL_FOLDER, PartitionField, Partitioning, PartitionValues, is_folder_text
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.spark.arrow_types import EXAMPLE_LENGTH, Column, first_failing, shown, to_arrow
 from glue_jobs.spark.key_columns import normal_floats, take
@@ -95,7 +95,7 @@ class _Texts:
         return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
     def _reads_back(self, text: str, value: pa.Scalar) -> bool:
-        if text == NULL_FOLDER or "\0" in text:
+        if text == NULL_FOLDER or not is_folder_text(text):
             return False
         try:
             back = value_of(text, self._type)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from glue_jobs.aws.uploads import MultipartWriter
 from glue_jobs.core.keys import Bound, encode_bound
 from glue_jobs.core.partitioning import PartitionValues, folder_of
+from glue_jobs.core.paths import data_key
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.data_files import DataFileWriter
 from glue_jobs.spark.key_columns import bounds
@@ -59,7 +60,8 @@ class FileWriter:
     def _open(self) -> None:
         place = self._place
         self._path = f"{folder_of(self._shape.partitioning, self._partition)}{place.change}-{uuid.uuid4()}.parquet"
-        self._sink = MultipartWriter(place.s3, place.lake.bucket, place.lake.key + self._path, part_bytes=place.limits.part_bytes)
+        key = data_key(place.lake, self._path)
+        self._sink = MultipartWriter(place.s3, place.lake.bucket, key, part_bytes=place.limits.part_bytes)
         self._writer = DataFileWriter(
             self._sink,
             self._shape.file_schema,

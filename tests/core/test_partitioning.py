@@ -73,6 +73,15 @@ def test_a_partition_key_must_fit_the_columns(text: str, code: str) -> None:
     assert found == code
 
 
+@pytest.mark.parametrize("name", ["a\0", "a\ufffe", "\uffff"])
+def test_a_column_that_can_be_no_folder_is_refused(name: str) -> None:
+    """Its key could be written, but not hidden: DeleteObjects is XML."""
+    with pytest.raises(TableBlocked) as caught:
+        check_partitioning(parse_partition_key(name), (Column(name, "string"),), "t")
+
+    assert caught.value.code == "bad-partition-name"
+
+
 def test_only_whole_columns_leave_the_files() -> None:
     """The date whose year is a folder stays in the file."""
     assert [column.name for column in file_columns(SCHEMA, parse_partition_key("region, year(d)"))] == ["id", "d", "qty"]

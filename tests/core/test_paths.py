@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
-from glue_jobs.core.errors import UsageError
+from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.paths import (
     MAX_NAME_BYTES,
     S3Uri,
@@ -12,7 +14,9 @@ from glue_jobs.core.paths import (
     catalog_collision,
     catalog_name,
     changes_folder,
+    data_key,
     find_path,
+    has_catalog_name,
     is_name,
     lake_folder,
 )
@@ -85,10 +89,43 @@ def test_names_that_sources_have_are_taken(name: str) -> None:
     assert is_name(name)
 
 
-@pytest.mark.parametrize("name", ["", "_hidden", ".hidden", "a/b", "a\\b", "a\nb", "\x1b[31m", " lead", "trail ", "ü" * MAX_NAME_BYTES])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", "_hidden", ".hidden", "a/b", "a\\b", "a\nb", "a\0", "\x1b[31m", "\x9b31m", "a\x7f", "a\ufffe", "a\uffff",
+        " lead", "trail ", "\u3000x", "ü" * MAX_NAME_BYTES,
+    ],
+)  # fmt: skip
 def test_names_that_would_hide_or_forge_are_refused(name: str) -> None:
-    """Crawlers skip `_` and `.`, terminals obey control characters."""
+    """Crawlers skip `_` and `.`, terminals obey control characters (of both blocks), XML has no U+FFFE and U+FFFF."""
     assert not is_name(name)
+
+
+def test_a_path_stands_in_a_command_as_one_word() -> None:
+    """A shell runs nothing in it, and gives it back."""
+    path = TablePath("raw", "dms/o'x/", 'a `b` $(c) "d"/')
+
+    assert shlex.split(f"dmslake run {path.in_shell}") == ["dmslake", "run", str(path)]
+    assert ORDERS.in_shell == str(ORDERS)
+
+
+@pytest.mark.parametrize(("key", "fits"), [("l/" + "x" * 1022, True), ("l/" + "x" * 1023, False), ("l/" + "ü" * 511 + "x", False)])
+def test_a_key_longer_than_s3_takes_is_refused(key: str, fits: bool) -> None:
+    """In bytes, the lake's prefix included; before anything is uploaded."""
+    try:
+        data_key(S3Uri("lake", "l/"), key[2:])
+        found = ""
+    except TableBlocked as error:
+        found = error.code
+
+    assert found == ("" if fits else "key-too-long")
+
+
+def test_names_too_long_for_the_catalog_are_known() -> None:
+    """Glue takes 255 characters, schema and table together."""
+    found = [has_catalog_name(TablePath("raw", "s" * 127 + "/", "t" * length + "/")) for length in (127, 128)]
+
+    assert found == [True, False]
 
 
 def test_records_stand_beside_the_schema_folders() -> None:

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from controller.raw_scope import RawScope, is_control_table, is_table_name
+from controller.raw_scope import RawScope, is_control_table, is_table, is_table_name
 from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.objects import list_folders
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import aws_error, error_code
 from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.paths import TablePath, find_path, lake_folder
+from glue_jobs.core.paths import MAX_CATALOG_NAME, MAX_NAME_BYTES, TablePath, find_path, lake_folder
 from glue_jobs.core.raw_names import RawListing
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot
@@ -60,7 +60,9 @@ class Gathered:
     def warnings(self) -> tuple[str, ...]:
         """What a person should know although nothing failed."""
         texts = [
-            f"the folder s3://{name} is left out: a table's name can't hold control characters, backslash or comma, nor begin with . or _"
+            f"the folder s3://{printable(name)} is left out: the name of a schema or table can't hold control characters, backslash or "
+            f"comma, nor begin with . or _ or a space, nor end with a space, nor be longer than {MAX_NAME_BYTES} bytes (in the catalog, "
+            f"schema and table together: {MAX_CATALOG_NAME})"
             for name in self.refused
         ]
         if self.scope is not None and not self.tables:
@@ -98,6 +100,11 @@ def no_tables(scope: RawScope) -> str:
         f"loaded rows (a folder appears with a table's first row); the S3 target endpoint's BucketName is {scope.bucket} and its "
         f"BucketFolder is '{scope.prefix.rstrip('/')}'; DMS writes <BucketFolder>/<schema>/<table>/"
     )
+
+
+def printable(text: str) -> str:
+    """The text without a character that a terminal would obey."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def is_due(state: TableState) -> bool:
@@ -150,7 +157,7 @@ def discover(s3: Any, scope: RawScope) -> Discovered:
             path = scope.table(schema, name)
             if is_control_table(name):
                 continue
-            if is_table_name(name):
+            if is_table(path):
                 paths.append(path)
             else:
                 refused.append(str(path))

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from glue_jobs.core.errors import UsageError
-from glue_jobs.core.paths import CONTROL_TABLE_PREFIX, S3Uri, TablePath, is_name
+from glue_jobs.core.paths import CONTROL_TABLE_PREFIX, S3Uri, TablePath, has_catalog_name, is_name
 
 _WILDCARD = re.compile(r"[*?]")
 
@@ -55,6 +55,11 @@ class RawScope:
 def is_table_name(name: str) -> bool:
     """Whether a folder may be a table: a name that every place bears, and without the comma that separates paths in job arguments."""
     return is_name(name) and "," not in name
+
+
+def is_table(path: TablePath) -> bool:
+    """Whether a folder may be a table: by its name, and by the one it would have in the catalog."""
+    return is_table_name(path.table) and has_catalog_name(path)
 
 
 def is_control_table(name: str) -> bool:

@@ -69,6 +69,65 @@ def test_unsafe_names_are_reported(world: World) -> None:
     assert any("raw-bucket/dms/shop/a,b/" in text for text in result.warnings)
 
 
+REFUSED = [".x", "_x", "a\\b", "a,b", " x", "x ", "a\x1b[2J", "a\x9b2J", "a\nb", "x" * 201, "ü" * 101, "a\uffff"]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_name_that_no_lake_bears_is_refused_as_table_and_as_schema(world: World, name: str) -> None:
+    """The warning names it without a character that a terminal would obey; nothing is written."""
+    world.put_raw(table_path(name), LOAD)
+    world.put_raw(table_path("orders", name), LOAD)
+
+    result = look(world)
+
+    assert [fact.path for fact in result.tables] == []
+    shown = [text for text in result.warnings if "is left out" in text]
+    assert len(shown) == 2
+    assert all(text.isprintable() for text in shown)
+    assert all(name in text for text in shown) == name.isprintable()
+    assert list(world.table.scan()) == []
+
+
+def test_a_name_too_long_for_the_catalog_is_refused(world: World) -> None:
+    """Each of both fits, both together don't."""
+    world.put_raw(table_path("t" * 150, "s" * 150), LOAD)
+
+    result = look(world)
+
+    assert [fact.path for fact in result.tables] == []
+    assert "t" * 150 in result.warnings[0]
+
+
+TAKEN = ["Order Details", "a=b", "a%2Fb", "a+b", "o'x", 'say "x"', "tick`s", "a.b.c", "😀", "$(x)", "größe"]
+
+
+def test_special_names_are_taken_and_found_by_path(world: World) -> None:
+    """The item's key, folder and lake folder have the names as they are; a person finds each by path and by schema.table."""
+    paths = [table_path(name, "my schema=%2F+") for name in TAKEN]
+    for path in paths:
+        world.put_raw(path, LOAD)
+
+    result = look(world)
+
+    assert (sorted(fact.path for fact in result.tables), result.warnings) == (sorted(map(str, paths)), ())
+    for path in paths:
+        item = world.item(path)
+        assert (item["folder"], item["out_path"]) == (path.folder, f"s3://lake-bucket/lake/my schema=%2F+/{path.folder}")
+        assert [fact.path for fact in look(world, str(path), path.name, f"s3://{path}").tables] == [str(path)]
+
+
+def test_dots_may_make_a_short_name_ambiguous(world: World) -> None:
+    """Schema `a` with table `b.c` and schema `a.b` with table `c`: both are named."""
+    both = [table_path("b.c", "a"), table_path("c", "a.b")]
+    for path in both:
+        world.put_item(path)
+
+    with pytest.raises(UsageError) as caught:
+        look(world, "a.b.c")
+
+    assert [str(path) in caught.value.message for path in both] == [True, True]
+
+
 def test_new_table_gets_an_inactive_item(world: World) -> None:
     """The item has the defaults that users of the AWS sample know, and the lake folder."""
     world.put_raw(ORDERS, LOAD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +51,7 @@ def activate(state: TableState, primary_key: str | None, partition_key: str | No
         lines.append("the primary key of a loaded table changes: the next run checks that it is unique and rewrites the table")
     if state.paused:
         lines.append(f"the pause is lifted ({state.paused})")
-    lines.append(RUN_NEXT.format(path=state.path))
+    lines.append(RUN_NEXT.format(path=state.path.in_shell))
     return Edit(values, ("Paused",) if state.paused else (), tuple(lines))
 
 
@@ -69,7 +70,7 @@ def _partition_text(state: TableState, text: str) -> str:
         raise UsageError(
             f"{state.path} is loaded; its layout can't change by activate",
             "partition-key-changed",
-            f"dmslake repartition {state.path} --partition-key {wanted!r}",
+            f"dmslake repartition {state.path.in_shell} --partition-key {shlex.quote(wanted)}",
         )
     return wanted
 
@@ -90,7 +91,7 @@ def _item_text(state: TableState, name: str) -> str:
 
 def deactivate(state: TableState) -> Edit:
     """Leave the table as it is from now on."""
-    lines = [f"{state.path} is inactive: the lake table stays as it is; dmslake activate {state.path} goes on from there"]
+    lines = [f"{state.path} is inactive: the lake table stays as it is; dmslake activate {state.path.in_shell} goes on from there"]
     return Edit({"ActiveFlag": "false"}, (), tuple(lines))
 
 
@@ -100,11 +101,11 @@ def request(state: TableState, text: str, what: str) -> Edit:
     if state.request:
         lines.append(f"this replaces the earlier request {state.request!r}")
     if not state.active:
-        lines.append(f"the table is inactive, nothing happens until: dmslake activate {state.path}")
+        lines.append(f"the table is inactive, nothing happens until: dmslake activate {state.path.in_shell}")
     elif state.paused:
-        lines.append(f"the table is paused ({state.paused}), nothing happens until: dmslake activate {state.path}")
+        lines.append(f"the table is paused ({state.paused}), nothing happens until: dmslake activate {state.path.in_shell}")
     else:
-        lines.append(RUN_NEXT.format(path=state.path))
+        lines.append(RUN_NEXT.format(path=state.path.in_shell))
     return Edit({"Request": text}, (), tuple(lines))
 
 
@@ -144,7 +145,7 @@ def repartition(state: TableState, partition_key: str | None) -> Edit:
 def _loaded(state: TableState, edit: Edit) -> Edit:
     """The edit, refused for a table without a head."""
     if not state.head:
-        raise UsageError(f"{state.path} was never loaded", "not-loaded", f"dmslake run {state.path} loads it, once it is active")
+        raise UsageError(f"{state.path} was never loaded", "not-loaded", f"dmslake run {state.path.in_shell} loads it, once it is active")
     return edit
 
 
@@ -159,5 +160,5 @@ def unblock(state: TableState, skip_files: Sequence[str]) -> Edit:
     if fresh:
         values["SkipFiles"] = ",".join((*state.skip_files, *fresh))
         lines.append(f"left out for good: {', '.join(fresh)}")
-    lines.append(f"the next run looks at it anew, and blocks it again if the cause still stands; now: dmslake run {state.path}")
+    lines.append(f"the next run looks at it anew, and blocks it again if the cause still stands; now: dmslake run {state.path.in_shell}")
     return Edit(values, ("Blocked",) if "Blocked" in state.item else (), tuple(lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -140,4 +141,5 @@ def activate_lines(paths: Sequence[str]) -> list[str]:
     """How to activate the tables that are not."""
     if not paths:
         return []
-    return ["", "to have a table kept up, name its key columns:", *(f"  dmslake activate {path} --primary-key id" for path in paths)]
+    commands = [f"  dmslake activate {shlex.quote(path)} --primary-key id" for path in paths]
+    return ["", "to have a table kept up, name its key columns:", *commands]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from controller import edits
+from controller.cli.running import activate_lines
 from controller.edits import Edit
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.state import TableState, read_state
@@ -31,6 +33,21 @@ def test_activate_sets_keys() -> None:
     assert edit.values == {"ActiveFlag": "true", "PrimaryKey": "a,b", "PartitionKey": "year(day), region"}
     assert edit.remove == ()
     assert f"dmslake run {ORDERS}" in edit.lines[-1]
+
+
+def test_commands_can_be_pasted_whatever_the_table_is_called() -> None:
+    """A shell takes the path as one word and runs nothing in it."""
+    path = table_path("a `b` $(c) 'd'", "o'x")
+    odd = read_state(item_of(path, ActiveFlag="false", Head=HEAD))
+
+    made = [edits.deactivate(odd), edits.widen(odd), edits.unblock(odd, ())]
+    lines = [*(edit.lines[-1] for edit in made), activate_lines([str(path)])[-1]]
+    with pytest.raises(UsageError) as raised:
+        edits.activate(odd, None, "year(order date)", LAKE)
+
+    pasted = [shlex.split(line[line.index("dmslake ") :]) for line in (*lines, raised.value.todo)]
+    assert [words[2] for words in pasted] == [str(path)] * 5
+    assert pasted[-1] == ["dmslake", "repartition", str(path), "--partition-key", "year(order date)"]
 
 
 def test_activate_leaves_what_is_not_given() -> None:

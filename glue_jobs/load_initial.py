@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from glue_jobs.core.intake import TakeLoad
 from glue_jobs.entry import exit_as_glue_wants
+from glue_jobs.protocol.intake import take_with
 from glue_jobs.protocol.job import run_job
 from glue_jobs.spark.worker import SparkWorker
 
@@ -18,7 +19,7 @@ from glue_jobs.spark.worker import SparkWorker
 def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
     """Load the tables in argv; the exit code of the job."""
     environment = os.environ if environment is None else environment
-    return run_job("LoadInitial", (TakeLoad,), lambda settings: SparkWorker(settings, environment), argv, environment)
+    return run_job("LoadInitial", lambda settings, _: take_with(SparkWorker(settings, environment), (TakeLoad,)), argv, environment)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from glue_jobs import load_incremental, load_initial
+from glue_jobs import load_incremental, load_initial, rollback
 from glue_jobs.aws.clients import Clients, make_clients
 from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.aws.records import read_record
@@ -28,7 +28,7 @@ from glue_jobs.spark.partition_columns import with_partition_columns
 from infra.local.dms_files import DmsRow, cdc_file_name, dms_parquet, dms_table, load_file_name
 
 DRIVER = "1000000000"  # bytes: all work in the driver, no Spark
-JOBS = {"LoadInitial": load_initial.main, "LoadIncremental": load_incremental.main}
+JOBS = {"LoadInitial": load_initial.main, "LoadIncremental": load_incremental.main, "Rollback": rollback.main}
 START = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -56,7 +55,7 @@ def versions_of(s3: S3Client, bucket: str, keys: Sequence[str]) -> dict[str, Key
     found: dict[str, KeyVersions] = {}
     left = set(keys)
     if len(left) >= MIN_FOUND_PER_PAGE:
-        for page in _pages(s3, bucket, os.path.commonprefix(sorted(left))):
+        for page in _pages(s3, bucket, _common_start(min(left), max(left))):
             found = _read(page, left | set(found), found)
             # The page's last key may go on in the next page.
             ended = {key for key in left if key < _last_key(page) or not page.get("IsTruncated")}
@@ -68,6 +67,12 @@ def versions_of(s3: S3Client, bucket: str, keys: Sequence[str]) -> dict[str, Key
         with ThreadPoolExecutor(min(LOOK_THREADS, len(asked))) as pool:
             found.update(zip(asked, pool.map(lambda key: key_versions(s3, bucket, key), asked)))
     return {key: found.get(key, KeyVersions()) for key in keys}
+
+
+def _common_start(first: str, last: str) -> str:
+    """What two texts, and all that sort between them, begin with."""
+    same = next((at for at, (a, b) in enumerate(zip(first, last)) if a != b), min(len(first), len(last)))
+    return first[:same]
 
 
 def _pages(s3: S3Client, bucket: str, prefix: str) -> Iterator[Any]:

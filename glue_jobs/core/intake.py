@@ -127,6 +127,7 @@ def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datet
     if rewrite is not None:
         return rewrite
     load = _load_due(state, snapshot, listing, now, limits)
+    _check_awaited(state, snapshot, listing, loads_only=load is not None)
     if load is not None:
         return load
     return _batch(state, snapshot, listing, limits)
@@ -200,6 +201,32 @@ def _asked_without_load(state: TableState) -> Action | None:
         where=f"s3://{state.path}",
         todo="reload the table in DMS first",
     )
+
+
+def _check_awaited(state: TableState, snapshot: Snapshot, listing: RawListing, *, loads_only: bool) -> None:
+    """Refuse to go on without a file that an undo made pending again: leaving it out in silence would lose its rows.
+
+    loads_only: a load comes first; it may bring what the awaited CDC files have, and a load file that was written anew is fine.
+    """
+    if not snapshot.awaited or state.request == "reload":
+        return
+    listed = {file.key: file.etag for file in (*listing.loads, *listing.cdc)}
+    cursor = cdc_name(state.cursor)
+    for key, item in sorted(snapshot.awaited.items()):
+        name = cdc_name(key)
+        base = key.rsplit("/", 1)[-1]
+        passed_by_hand = name is not None and state.cursor != snapshot.cursor and not _is_ahead(name, cursor)
+        fine = listed.get(key) == item.etag or (name is None and key in listed)
+        if fine or passed_by_hand or (loads_only and name is not None) or {key, base} & set(state.skip_files):
+            continue
+        raise blocked(
+            "awaited-file-gone",
+            "a rollback made a raw file pending again, and it is not there as it was",
+            where=f"s3://{state.path.bucket}/{key}",
+            expected=f"ETag {item.etag}",
+            found=f"ETag {listed[key]}" if key in listed else "no such object",
+            todo=f"put it back, or `dmslake reapply {state.path}`, or leave it out: `dmslake unblock {state.path} --skip-file {base}`",
+        )
 
 
 def _batch(state: TableState, snapshot: Snapshot, listing: RawListing, limits: Limits) -> Action:

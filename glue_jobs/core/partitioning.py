@@ -57,6 +57,16 @@ def parse_partition_key(text: str) -> Partitioning:
     return tuple(fields)
 
 
+def partition_key_text(partitioning: Partitioning) -> str:
+    """The text that `parse_partition_key` reads these fields from; 'null' for none."""
+    return ", ".join(_field_text(field) for field in partitioning) or "null"
+
+
+def _field_text(field: PartitionField) -> str:
+    expression = field.column if field.transform == "identity" else f"{field.transform}({field.column})"
+    return f"{expression} as {field.name}" if field.name else expression
+
+
 def _refused(text: str, found: str) -> TableBlocked:
     return blocked(
         "bad-partition-key",

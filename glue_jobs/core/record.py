@@ -98,17 +98,22 @@ class Checkpoint:
     """The whole snapshot after the change: so that reading it does not grow with the history.
 
     known_from: digits of the first CDC name for which `applied` and `skipped` are complete; older inputs were left out.
+    awaited: raw files that were applied once and are pending again, because a change that took them was undone.
     """
 
     files: tuple[DataFile, ...] = ()
     applied: tuple[Input, ...] = ()
     skipped: tuple[Input, ...] = ()
     known_from: str = ""
+    awaited: tuple[Input, ...] = ()
 
 
 @dataclass(frozen=True)
 class ChangeRecord:
-    """One change of one lake table. Times are ISO 8601 in UTC; cursors are `<bucket>/<key>` or ''."""
+    """One change of one lake table. Times are ISO 8601 in UTC; cursors are `<bucket>/<key>` or ''.
+
+    target: of a change that goes back or forth (GOES_TO), the ordinary change whose rows the table has after it, '' for none.
+    """
 
     id: str
     parent: str
@@ -141,6 +146,9 @@ class ChangeRecord:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+# Kinds whose snapshot has the rows of an earlier change, the record's `target`. All other kinds are ordinary ones.
+GOES_TO = frozenset({"rollback", "reapply", "repair", "lost"})
+
 _NESTED: dict[tuple[str, str], type[Any]] = {
     ("ChangeRecord", "generation"): Generation,
     ("ChangeRecord", "counts"): Counts,
@@ -155,6 +163,7 @@ _NESTED: dict[tuple[str, str], type[Any]] = {
     ("Checkpoint", "files"): DataFile,
     ("Checkpoint", "applied"): Input,
     ("Checkpoint", "skipped"): Input,
+    ("Checkpoint", "awaited"): Input,
     ("DataFile", "upload"): Upload,
     ("Upload", "parts"): Part,
 }
@@ -166,13 +175,15 @@ def to_json(record: ChangeRecord) -> str:
     return json.dumps({"format": FORMAT, **_sparse(record)}, ensure_ascii=False, separators=(",", ":"))
 
 
-def from_json(text: str, where: str) -> ChangeRecord:
+def from_json(text: str, where: str, *, with_checkpoint: bool = True) -> ChangeRecord:
     """The record in `text`; `where` is its key, for the error. Raises TableBlocked if it is damaged or of another format."""
     try:
         data = json.loads(text)
         number = data.pop("format")
         if number != FORMAT:
             raise ValueError(f"format {number}; this program reads format {FORMAT}")
+        if not with_checkpoint:
+            data.pop("checkpoint", None)
         record = _build(ChangeRecord, data)
         if record.kind not in KINDS:
             raise ValueError(f"unknown kind {record.kind!r}")
@@ -183,6 +194,11 @@ def from_json(text: str, where: str) -> ChangeRecord:
             "bad-record",
             "restore the object's earlier version; if a newer dmslake wrote it, use that one",
         ) from error
+
+
+def stands_for(record: ChangeRecord) -> str:
+    """The ordinary change whose rows the table has after `record`: itself, or the target of one that went back or forth."""
+    return record.target if record.kind in GOES_TO else record.id
 
 
 def without_upload(file: DataFile) -> DataFile:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.partitioning import Partitioning
 from glue_jobs.core.raw_names import cdc_name, window_start
-from glue_jobs.core.record import ChangeRecord, Checkpoint, Counts, DataFile, Generation, Input, without_upload
+from glue_jobs.core.record import ChangeRecord, Checkpoint, Counts, DataFile, Generation, Input, stands_for, without_upload
 from glue_jobs.core.schema import Schema
 
 CHECKPOINT_EVERY = 10  # records between two checkpoints, at most
@@ -19,12 +19,16 @@ CHECKPOINT_ALWAYS_FILES = 256  # a table of up to so many files has its checkpoi
 class Snapshot:
     """The state of a lake table after `change` ('' before the first). applied, skipped: raw key → input, of this generation,
     names before twice the late window left out. known_from: digits of the first name for which these two are complete.
+    stands_for: the ordinary change whose rows these are. awaited: raw key → input that is pending again after an undo and must not
+    be missing when its turn comes.
     """
 
     change: str = ""
+    stands_for: str = ""
     files: Mapping[str, DataFile] = field(default_factory=dict)
     applied: Mapping[str, Input] = field(default_factory=dict)
     skipped: Mapping[str, Input] = field(default_factory=dict)
+    awaited: Mapping[str, Input] = field(default_factory=dict)
     generation: Generation = Generation()
     schema: Schema = ()
     primary_key: tuple[str, ...] = ()
@@ -57,6 +61,7 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
         files = {file.path: file for file in record.checkpoint.files}
         applied = {item.key: item for item in record.checkpoint.applied}
         skipped = {item.key: item for item in record.checkpoint.skipped}
+        awaited = {item.key: item for item in record.checkpoint.awaited}
         known_from = record.checkpoint.known_from
         chain: tuple[str, ...] = (record.id,)
     else:
@@ -69,13 +74,16 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
         same = parent.generation.number == record.generation.number
         applied = {**(parent.applied if same else {}), **{item.key: item for item in record.inputs}}
         skipped = {**(parent.skipped if same else {}), **{item.key: item for item in record.skipped}}
+        awaited = _still_awaited(parent, record, {**applied, **skipped}, same)
         known_from = parent.known_from if same else ""
         chain = (*record.chain, record.id)
     return Snapshot(
         change=record.id,
+        stands_for=stands_for(record),
         files=files,
         applied=_up_to_cursor(applied, record.cursor_after),
         skipped=_up_to_cursor(skipped, record.cursor_after),
+        awaited=awaited,
         generation=record.generation,
         schema=record.schema,
         primary_key=record.primary_key,
@@ -93,10 +101,27 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
 def _up_to_cursor(inputs: Mapping[str, Input], cursor: str) -> Mapping[str, Input]:
     """The inputs up to the cursor. Those beyond it were applied or skipped before a person moved the cursor back: they are
     pending again, all of them, because the files after a replayed one must be replayed too."""
-    last = cdc_name(cursor)
-    if last is None:
+    if cdc_name(cursor) is None:
         return inputs
-    return {key: item for key, item in inputs.items() if (name := cdc_name(key)) is None or name <= last}
+    return {key: item for key, item in inputs.items() if cdc_name(key) is None or _is_behind(key, cursor)}
+
+
+def _still_awaited(parent: Snapshot, record: ChangeRecord, taken: Mapping[str, Input], same_generation: bool) -> dict[str, Input]:
+    """What is awaited after the change: not what it took, nor what a person passed over by moving the cursor.
+
+    After a full load only the CDC files that belong to it are.
+    """
+    passed = {key for key in parent.awaited if _is_behind(key, record.cursor_after) and not _is_behind(key, parent.cursor)}
+    left = {key: item for key, item in parent.awaited.items() if key not in taken and key not in passed}
+    if same_generation:
+        return left
+    return {key: item for key, item in left.items() if (name := cdc_name(key)) and name.digits >= record.generation.cdc_from}
+
+
+def _is_behind(key: str, cursor: str) -> bool:
+    """Whether the raw file is a CDC file up to the cursor."""
+    name, last = cdc_name(key), cdc_name(cursor)
+    return name is not None and last is not None and name <= last
 
 
 def _files_after(parent: Snapshot, record: ChangeRecord) -> dict[str, DataFile]:
@@ -132,7 +157,8 @@ def checkpoint_of(snapshot: Snapshot, window_hours: float) -> Checkpoint:
     files = tuple(file for _, file in sorted(snapshot.files.items()))
     applied, skipped = recent(snapshot.applied), recent(snapshot.skipped)
     left_out = len(applied) + len(skipped) < len(snapshot.applied) + len(snapshot.skipped)
-    return Checkpoint(files, applied, skipped, max(snapshot.known_from, oldest or "") if left_out else snapshot.known_from)
+    known_from = max(snapshot.known_from, oldest or "") if left_out else snapshot.known_from
+    return Checkpoint(files, applied, skipped, known_from, tuple(item for _, item in sorted(snapshot.awaited.items())))
 
 
 def _digits(key: str) -> str:

@@ -21,8 +21,9 @@ class Work:
     """A change as it will stand in its record. superseded: paths of the parent's snapshot.
 
     taken_over: paths in the lake's folder that no snapshot has (another program's files) and that a reload replaces.
-    lost: the change that this one takes back because its uploads are gone. like: an older snapshot whose applied and skipped
-    inputs the change goes back to. requests: the item's attributes that this change answers and that its commit removes.
+    lost: the change that this one takes back because its uploads are gone. target: of a change that goes back or forth, the change
+    whose rows it has. like: a snapshot whose applied, skipped and awaited inputs are those after the change. requests: the item's
+    attributes that this change answers and that its commit removes. values: attributes that its commit sets.
     """
 
     kind: str
@@ -42,7 +43,9 @@ class Work:
     last_full_load: str = ""
     like: Snapshot | None = None
     lost: str = ""
+    target: str = ""
     requests: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
 
 

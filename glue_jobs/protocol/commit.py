@@ -58,11 +58,13 @@ def make_record(
         last_full_load=work.last_full_load,
         chain=parent.chain,
         lost=work.lost,
+        target=work.target,
         details={**work.details, **_answered(state, parent, work)},
     )
     after = apply(parent, record)
     if work.like is not None:
-        after = replace(after, applied=work.like.applied, skipped=work.like.skipped, known_from=work.like.known_from)
+        like = work.like
+        after = replace(after, applied=like.applied, skipped=like.skipped, known_from=like.known_from, awaited=like.awaited)
     rows = replace(record.counts, table_rows=after.rows)
     superseded = (*record.superseded, *work.taken_over)
     special = work.like is not None or bool(work.taken_over) or not parent.change
@@ -73,12 +75,12 @@ def make_record(
 
 def _answered(state: TableState, parent: Snapshot, work: Work) -> dict[str, Any]:
     """The detail `before`: what a person had set that this commit overwrites, so that a lost change can give it back."""
-    names = list(work.requests)
+    names = [*work.requests, *work.values]
     if state.cursor != parent.cursor:
         names.append("LastIncrementalFile")
     if parent.last_full_load and state.last_full_load_text < parent.last_full_load:
         names.append("LastFullLoadDate")
-    before = {name: str(state.item[name]) for name in names if state.item.get(name) is not None}
+    before = {name: str(state.item[name]) for name in dict.fromkeys(names) if state.item.get(name) is not None}
     return {"before": before} if before else {}
 
 

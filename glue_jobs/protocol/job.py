@@ -20,7 +20,6 @@ from glue_jobs.core.errors import DmslakeError, LeaseHeld, TableBlocked, UsageEr
 from glue_jobs.core.paths import TablePath, find_path
 from glue_jobs.core.settings import Settings, parse_arguments, read_settings
 from glue_jobs.core.state import read_state
-from glue_jobs.core.work import Worker
 from glue_jobs.protocol.history import greatest_fence
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lease import Lease, take_lease
@@ -40,28 +39,27 @@ _SAMPLE_ARGUMENTS = {
 _PLACEHOLDER = re.compile(r"\bPATH\b")
 
 
-def job_settings(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
+def job_settings(given: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
     """The settings of a job run. The sample's --bucket and --prefix are taken as the path, its other arguments are refused."""
-    given: dict[str, Any] = parse_arguments(argv)
+    texts: dict[str, Any] = dict(given)
     for name, answer in _SAMPLE_ARGUMENTS.items():
-        if name in given:
+        if name in texts:
             raise UsageError(f"the argument --{name} is not taken", "sample-argument", answer)
-    if "bucket" in given and not given.get("path"):
-        given["path"] = f"{given['bucket']}/{given.get('prefix', '').strip('/')}/{given.get('table', '')}".rstrip("/")
-    settings = read_settings(given, environment)
-    run_id = settings.run_id or given.get("JOB_RUN_ID") or secrets.token_hex(8)
+    if "bucket" in texts and not texts.get("path"):
+        texts["path"] = f"{texts['bucket']}/{texts.get('prefix', '').strip('/')}/{texts.get('table', '')}".rstrip("/")
+    settings = read_settings(texts, environment)
+    run_id = settings.run_id or texts.get("JOB_RUN_ID") or secrets.token_hex(8)
     if not settings.paths:
         raise UsageError("no table is given", "no-path", "give --path bucket/prefix/schema/table, several separated by commas")
     return replace(settings, run_id=run_id)
 
 
-def run_job(
-    job: str,
-    takes: tuple[type, ...],
-    make_worker: Callable[[Settings], Worker],
-    argv: Sequence[str],
-    environment: Mapping[str, str] | None = None,
-) -> int:
+# What a job does in a table's run; made from its settings and its arguments.
+Act = Callable[[TableRun], None]
+MakeAct = Callable[[Settings, Mapping[str, str]], Act]
+
+
+def run_job(job: str, make_act: MakeAct, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
     """Run `job` for the tables in `argv`; the exit code. One table's failure never stops another's.
 
     4 (lease held) only if nothing else went wrong; a Glue entry script turns it into 0, because a second start is harmless.
@@ -70,19 +68,20 @@ def run_job(
     log = JobLog("", _now)
     try:
         with translated():
-            settings = job_settings(argv, environment)
+            given = parse_arguments(argv)
+            settings = job_settings(given, environment)
             log = JobLog(settings.run_id, _now)
             deadline = Deadline()
             clients = make_clients(environment, deadline)
             table = StateTable(clients, settings.state_table)
             context = JobContext(job, clients, deadline, table, settings, log, _now)
-            worker = make_worker(settings)
+            act = make_act(settings, given)
             paths = [find_path(text, _known(table, text)) for text in settings.paths]
     except DmslakeError as error:
         log.event("failed", error=describe(error))
         print(error, file=sys.stderr)
         return error.exit_code
-    codes = [run_table(context, path, worker, takes) for path in paths]
+    codes = [run_table(context, path, act) for path in paths]
     return worst(codes)
 
 
@@ -99,14 +98,14 @@ def _known(table: StateTable, text: str) -> list[TablePath]:
     return [] if "/" in text else [TablePath.parse(item["path"]) for item in table.scan()]
 
 
-def run_table(context: JobContext, path: TablePath, worker: Worker, takes: tuple[type, ...]) -> int:
+def run_table(context: JobContext, path: TablePath, act: Act) -> int:
     """One table from lease to release; its result goes to LastRun, its error to Blocked or LastRun. Returns its exit code."""
     log = context.log.of(str(path))
     context = replace(context, log=log)
     started = time.monotonic()
     try:
         with translated():
-            lease, run = _take(context, path, worker, takes)
+            lease, run = _take(context, path)
     except LeaseHeld as error:
         log.event("lease-held", message=error.message)
         return 4
@@ -116,7 +115,7 @@ def run_table(context: JobContext, path: TablePath, worker: Worker, takes: tuple
         failure: DmslakeError | None = None
         try:
             with translated():
-                run.go()
+                act(run)
         except Exception as error:  # noqa: BLE001 - the one broad except per table: it becomes the table's report
             failure = _fail(log, error)
         _write_result(context, lease, run, failure, time.monotonic() - started)
@@ -125,7 +124,7 @@ def run_table(context: JobContext, path: TablePath, worker: Worker, takes: tuple
         lease.release()
 
 
-def _take(context: JobContext, path: TablePath, worker: Worker, takes: tuple[type, ...]) -> tuple[Lease, TableRun]:
+def _take(context: JobContext, path: TablePath) -> tuple[Lease, TableRun]:
     table, settings = context.table, context.settings
     item = table.get(str(path))
     if item is None:
@@ -142,7 +141,7 @@ def _take(context: JobContext, path: TablePath, worker: Worker, takes: tuple[typ
         lease.release()
         raise
     before = replace(taken, fence=lease.fence - 1)  # the greatest fence given out before ours
-    return lease, TableRun(context, lease, before, worker, takes)
+    return lease, TableRun(context, lease, before)
 
 
 def _fail(log: JobLog, error: Exception) -> DmslakeError:
@@ -160,7 +159,9 @@ def _fail(log: JobLog, error: Exception) -> DmslakeError:
 def _write_result(context: JobContext, lease: Lease, run: TableRun, failure: DmslakeError | None, seconds: float) -> None:
     """LastRun (and Blocked) under the fence. Without the lease there is nothing to write: its new holder reports."""
     values: dict[str, Any] = {"LastRun": _last_run(context, run, failure, seconds)}
-    if isinstance(failure, TableBlocked) and not run.was_blocked:  # a block by hand must not become one of ours, which ends by itself
+    if (
+        isinstance(failure, TableBlocked) and run.may_block and not run.was_blocked
+    ):  # a block by hand must not become one of ours, which ends by itself
         values["Blocked"] = run.blocked_value(failure)
     try:
         context.table.write_under_fence(str(run.state.path), lease.fence, values)
@@ -178,7 +179,7 @@ def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, 
         totals.update(bytes_added=sum(file.size_bytes for file in record.added))
     outcome = "committed" if run.changes else "nothing"
     if failure is not None:
-        outcome = "blocked" if isinstance(failure, TableBlocked) else "failed"
+        outcome = "blocked" if isinstance(failure, TableBlocked) and run.may_block else "failed"
     result: dict[str, Any] = {
         "run_id": context.settings.run_id,
         "job": context.job,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from glue_jobs.aws.catalog import add_partitions, refresh_partitions, sync_table
@@ -9,7 +10,7 @@ from glue_jobs.aws.objects import list_files
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import file_columns
 from glue_jobs.core.paths import S3Uri
-from glue_jobs.core.record import ChangeRecord
+from glue_jobs.core.record import GOES_TO, ChangeRecord, Input
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
@@ -59,12 +60,13 @@ def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapsho
     with the head where it is, if an input that would be pending again is no longer there as it was, unless a person asked for
     a reload or skips that file by its name.
     """
-    _check_inputs(s3, state, lost)
+    pending = _check_inputs(s3, state, lost)
     back = set(lost.superseded) & set(before.files)
     return Work(
         kind="lost",
         lost=lost.id,
-        like=before,
+        target=before.stands_for,
+        like=replace(before, awaited={**before.awaited, **pending}),
         added=tuple(file for path, file in before.files.items() if path in back),
         schema=before.schema,
         primary_key=before.primary_key,
@@ -86,17 +88,22 @@ def given_back(state: TableState, lost: ChangeRecord) -> dict[str, Any]:
         before["LastFullLoadDate"] = state.item.get("LastFullLoadDate")
     if state.request:
         before.pop("Request", None)
+    if lost.kind in GOES_TO:
+        before["Paused"] = f"the {lost.kind} {lost.id} was taken back, because its copies were gone before they were published; do it again"
     return before
 
 
-def _check_inputs(s3: Any, state: TableState, lost: ChangeRecord) -> None:
+def _check_inputs(s3: Any, state: TableState, lost: ChangeRecord) -> dict[str, Input]:
+    """The raw files that become pending again, each of them there as it was."""
     if state.request == "reload":
-        return  # it will bring every row
+        return {}  # it will bring every row
     raw = state.path.raw
-    wanted = {item.key: item.etag for item in (*lost.inputs, *lost.generation.loads) if lost.kind == "full-load" or item in lost.inputs}
+    skipped = set(state.skip_files)
+    pending = {item.key: item for item in lost.inputs if not {item.key, item.key.rsplit("/", 1)[-1]} & skipped}
+    wanted = {key: item.etag for key, item in pending.items()}
     listed = {file.key: file.etag for file in list_files(s3, raw.bucket, raw.key)} if wanted else {}
     for key, etag in wanted.items():
-        if listed.get(key) != etag and not {key, key.rsplit("/", 1)[-1]} & set(state.skip_files):
+        if listed.get(key) != etag:
             raise blocked(
                 "reload-needed",
                 f"uploads of change {lost.id} are gone before they were published, and so is a raw file it was made from",
@@ -106,3 +113,4 @@ def _check_inputs(s3: Any, state: TableState, lost: ChangeRecord) -> None:
                 todo=f"put the file back, or reload the table in DMS, then `dmslake reload {state.path}`; to do without the file: "
                 f"`dmslake unblock {state.path} --skip-file {key.rsplit('/', 1)[-1]}`",
             )
+    return pending

@@ -1,7 +1,8 @@
 """One table in one job run: the order of effects from lease to catalog, in one place.
 
-    lease → converge what is unfinished → plan → work → record → commit → converge → catalog → (next batch) → result → release
+    lease → converge what is unfinished → (decide → work → record → commit → converge → catalog) … → result → release
 
+What is decided, and how often, is the job's: intake.py takes raw files, undo.py goes back and forth, repair.py mends the folder.
 What a crash between two steps leaves is written in lease.py, commit.py and converge.py; whatever it is, the next run's first
 two steps put it right.
 """
@@ -12,7 +13,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Callable
 
@@ -22,20 +23,19 @@ from glue_jobs.aws.records import read_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import DmslakeError, LeaseLost, TableBlocked, blocked
 from glue_jobs.core.ids import ChangeId
-from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, blocked_by, plan_table, signature
+from glue_jobs.core.intake import blocked_by
 from glue_jobs.core.paths import catalog_name
-from glue_jobs.core.record import ChangeRecord, summary
+from glue_jobs.core.record import GOES_TO, ChangeRecord, summary
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot, apply
 from glue_jobs.core.state import TableState, read_state
-from glue_jobs.core.work import Task, Work, Worker
+from glue_jobs.core.work import Work
 from glue_jobs.protocol.commit import commit, make_record
 from glue_jobs.protocol.converge import UploadsGone, abort_uploads, converge
 from glue_jobs.protocol.history import check_not_behind, read_snapshot, snapshot_of
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lease import Lease
 from glue_jobs.protocol.publish import given_back, undo_of_lost, update_catalog
-from glue_jobs.protocol.raw import list_raw
 
 
 @dataclass(frozen=True)
@@ -60,38 +60,22 @@ class TableRun:
     context: JobContext
     lease: Lease
     state: TableState
-    worker: Worker
-    takes: tuple[type, ...]
     snapshot: Snapshot = field(default_factory=Snapshot)
     changes: list[ChangeRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     note: str = ""
     _counter: int = 0
-    _mark: str = ""
-    _catalog_failed: bool = False
+    catalog_failed: bool = False
+    mark: str = ""  # of the plan that a block is found by
     was_blocked: bool = False  # by what stands in the item already
+    may_block: bool = True  # whether an error makes the table wait for a person; a refused wish only fails
 
     @property
     def s3(self) -> Any:
         return self.context.clients.s3
 
-    def go(self) -> None:
-        """Everything there is to do for this job's kinds of actions, in as many changes as it takes."""
-        self._open()
-        while True:
-            action = self._plan()
-            if isinstance(action, Stopped):
-                self.was_blocked = action.known
-                raise TableBlocked(action.by.message, action.by.code, action.by.todo)
-            if isinstance(action, Finish):
-                self._finish()
-                continue
-            if isinstance(action, Rest) or not isinstance(action, self.takes):
-                self.note = action.reason if isinstance(action, Rest) else f"not a job for {self.context.job}: {type(action).__name__}"
-                return
-            self._change(action)
-
-    def _open(self) -> None:
+    def open(self) -> None:
+        """Check the lake's bucket and that the item did not go back, and read the head's snapshot."""
         state = self.state
         if not state.out_path:
             raise blocked(
@@ -102,30 +86,32 @@ class TableRun:
         check_not_behind(self.s3, state.lake, state.head, state.fence or 0, str(state.path))
         self.snapshot = read_snapshot(self.s3, state.lake, state.head)
 
-    def _plan(self) -> Action:
-        listing = list_raw(self.s3, self.state, self.snapshot, self.context.settings.limits)
-        self._mark = signature(self.state, listing)
-        # A catalog that fails is tried once per run; the files go on without it, and CatalogPending stays for the next run.
-        state = replace(self.state, catalog_pending="") if self._catalog_failed else self.state
-        return plan_table(state, self.snapshot, listing, self.context.clock(), self.context.settings.limits)
+    @property
+    def unfinished(self) -> bool:
+        """Whether a publish or catalog step waits. A catalog that failed is tried once per run: the rest goes on without it."""
+        return bool(self.state.publishing or (self.state.catalog_pending and not self.catalog_failed))
 
-    def _change(self, action: Action) -> None:
-        """One change: work, record, commit, converge, catalog."""
+    def change(self, make: Callable[[str], Work], **facts: Any) -> ChangeRecord:
+        """One change: work, record, commit, converge, catalog. make: the work for a new change id; facts: of it, for the log."""
         started = time.monotonic()
-        self._counter += 1
-        change = str(ChangeId(self.lease.fence, self._counter, self.context.nonce()))
-        self.context.log.event("work", change=change, action=type(action).__name__, **_sizes(action))
-        work = self.worker(Task(self.state, self.snapshot, action, change, self.context.settings))
+        change = self._next_id()
+        self.context.log.event("work", change=change, **facts)
+        work = make(change)
         self.lease.check()
         record = self._commit(work, change)
-        self._publish(record, redo=False)
+        self._publish(record, redo=False, everything=work.kind in GOES_TO)
         self.context.log.event("committed", seconds=round(time.monotonic() - started, 3), **summary(record))
+        return record
+
+    def _next_id(self) -> str:
+        self._counter += 1
+        return str(ChangeId(self.lease.fence, self._counter, self.context.nonce()))
 
     def _commit(self, work: Work, change: str, given_back: Mapping[str, Any] | None = None) -> ChangeRecord:
         now = self.context.clock()
         hours = self.context.settings.limits.late_window_hours if self.state.late_window_hours is None else self.state.late_window_hours
         record = make_record(self.state, self.snapshot, work, change, now=now, run_id=self.context.settings.run_id, window_hours=hours)
-        values = {**self._values(record), **(given_back or {})}
+        values = {**self._values(record), **work.values, **(given_back or {})}
         commit(self.s3, self.context.table, self.lease, self.state, record, values, ("Blocked", *work.requests))
         self.snapshot = apply(self.snapshot, record)
         self.changes.append(record)
@@ -144,7 +130,7 @@ class TableRun:
     def _reread(self) -> None:
         self.state = read_state(self.context.table.get(str(self.state.path)) or {})
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Do again what an earlier run may have left half done. A lost change is taken back."""
         head = read_record(self.s3, self.state.lake, self.state.head)
         self.context.log.event("finish", change=head.id, publishing=self.state.publishing, catalog=self.state.catalog_pending)
@@ -174,16 +160,14 @@ class TableRun:
         work = undo_of_lost(self.s3, self.state, lost, before)
         abort_uploads(self.s3, self.state.lake, lost.added)
         self.snapshot = snapshot_of(self.s3, self.state.lake, lost)
-        self._counter += 1
-        change = str(ChangeId(self.lease.fence, self._counter, self.context.nonce()))
-        record = self._commit(work, change, given_back(self.state, lost))
+        record = self._commit(work, self._next_id(), given_back(self.state, lost))
         self.warnings.append(f"the uploads of change {lost.id} were gone before they were published; it was taken back and is done again")
         self._publish(record, redo=True, everything=True)
 
     def _catalog(self, record: ChangeRecord, everything: bool) -> None:
         """The catalog step. A failure doesn't undo the change: CatalogPending stays, and the next run does it again."""
-        if self.context.settings.database:
-            files = self.snapshot.files.values() if everything or self._catalog_failed else record.added
+        if self.context.settings.database and not self.snapshot.is_empty:  # an empty table keeps the columns it had
+            files = self.snapshot.files.values() if everything or self.catalog_failed else record.added
             partitions = {file.partition for file in files}
             name = self.state.catalog_table or catalog_name(self.state.path)
             refresh = everything or any(word in record.details for word in ("columns_added", "columns_widened", "renamed"))
@@ -192,7 +176,7 @@ class TableRun:
                 update_catalog(glue, database, name, self.state, self.snapshot, partitions, self.lease.fence, refresh)
             except Exception as error:  # noqa: BLE001 - whatever it is, the change stands and the report says so
                 self.warnings.append(f"catalog table {name} was not updated ({type(error).__name__}: {error}); the next run tries again")
-                self._catalog_failed = True
+                self.catalog_failed = True
                 self.context.log.event("catalog-failed", change=record.id, error=str(error)[:500])
                 return
         self._clear(self.context.table.clear_catalog_pending, self.state.catalog_pending)
@@ -203,14 +187,8 @@ class TableRun:
         What was found before there was a plan has a signature that no plan has: it is looked at anew by every run, since neither
         item nor raw files need to change for it to be gone.
         """
-        by = blocked_by(error, self._mark or "before-plan")
+        by = blocked_by(error, self.mark or "before-plan")
         return json.dumps({"code": by.code, "message": by.message[:900], "todo": by.todo, "signature": by.signature})
-
-
-def _sizes(action: Action) -> dict[str, int]:
-    if isinstance(action, (TakeLoad, TakeBatch)):
-        return {"files": len(action.files), "bytes": sum(file.size for file in action.files)}
-    return {}
 
 
 def describe(error: DmslakeError) -> dict[str, str]:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from glue_jobs.aws.versions import key_versions
 from glue_jobs.aws.ranged import TAIL_BYTES, RangedFile, open_object
+from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import TableBlocked
 from tests.aws.faults import Injected
 

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from glue_jobs import load_incremental, load_initial
+from glue_jobs import load_incremental, load_initial, rollback
 from tests.protocol.wire import Request, Wire
 
-JOBS = {"LoadInitial": load_initial.main, "LoadIncremental": load_incremental.main}
+JOBS = {"LoadInitial": load_initial.main, "LoadIncremental": load_incremental.main, "Rollback": rollback.main}
 # moment: (the request, whether it takes effect before the process dies)
 MOMENTS: dict[str, tuple[Callable[[Request], bool], bool]] = {
     "during the rewrite": (Request.is_data_part, True),

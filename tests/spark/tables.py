@@ -16,8 +16,9 @@ from glue_jobs.aws.objects import read_bytes
 from glue_jobs.core.intake import Rewrite, TakeBatch, TakeLoad
 from glue_jobs.core.partitioning import values_of
 from glue_jobs.core.record import DataFile
-from glue_jobs.core.settings import Settings
+from glue_jobs.core.settings import Settings, parse_arguments
 from glue_jobs.core.work import Worker
+from glue_jobs.protocol.intake import take_with
 from glue_jobs.protocol.job import job_settings, run_table
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.table_run import JobContext
@@ -42,10 +43,10 @@ class WorkTable(LakeTable):
         argv = ["--path", str(self.path), "--state_table", self.environment["DMSLAKE_STATE_TABLE"]]
         for name, value in given.items():
             argv += [f"--{name}", str(value)]
-        resolved = job_settings(argv, {})
+        resolved = job_settings(parse_arguments(argv), {})
         log = JobLog(resolved.run_id, _now)
         context = JobContext(job, self.clients, Deadline(), self.state_table, resolved, log, _now)
-        return run_table(context, self.path, self.make_worker(resolved, self.environment), TAKES[job])
+        return run_table(context, self.path, take_with(self.make_worker(resolved, self.environment), TAKES[job]))
 
     def blocked(self, **settings: Any) -> dict[str, str]:
         """Both jobs, of which the second at least must be refused; the error: code, message, todo."""

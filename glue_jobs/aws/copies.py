@@ -1,0 +1,69 @@
+"""Server-side copies: a version's bytes into an upload that is not completed. No byte passes through us."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from glue_jobs.aws.objects import bare_etag
+from glue_jobs.aws.translate import error_code
+from glue_jobs.aws.uploads import FinishedUpload, abort_upload, multipart_etag
+from glue_jobs.aws.versions import VersionEntry
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.record import Part, Upload
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+COPY_PART_BYTES = 1024 * 1024 * 1024  # S3 copies up to 5 GiB in one part; smaller parts of a huge file give up less when one fails
+_GONE = frozenset({"NoSuchKey", "NoSuchVersion", "404", "NotFound", "MethodNotAllowed"})
+_CHANGED = frozenset({"PreconditionFailed", "412"})
+
+
+def copy_version(s3: S3Client, bucket: str, source: str, version: VersionEntry, target: str) -> FinishedUpload:
+    """Copy a data version of the key `source` into an upload for the key `target` of the same bucket; nothing is completed.
+
+    Raises TableBlocked, code version-gone, if the version is no more. An upload that a failure leaves is aborted.
+    """
+    answer = s3.create_multipart_upload(Bucket=bucket, Key=target, ChecksumAlgorithm="CRC32")
+    upload_id = answer["UploadId"]
+    try:
+        parts = tuple(
+            _copy_part(s3, bucket, source, version, target, upload_id, number, start)
+            for number, start in enumerate(range(0, max(version.size, 1), COPY_PART_BYTES), 1)
+        )
+    except BaseException:
+        abort_upload(s3, bucket, target, upload_id)
+        raise
+    encrypted = str(answer.get("ServerSideEncryption", "")).startswith("aws:")
+    etag = "" if encrypted else multipart_etag([part.etag for part in parts])
+    return FinishedUpload(Upload(upload_id, parts), version.size, etag)
+
+
+def _copy_part(s3: S3Client, bucket: str, source: str, version: VersionEntry, target: str, upload_id: str, number: int, start: int) -> Part:
+    request: dict[str, Any] = {
+        "CopySource": {"Bucket": bucket, "Key": source, "VersionId": version.version_id},
+        "CopySourceIfMatch": f'"{version.etag}"',
+    }
+    if version.size > COPY_PART_BYTES:
+        request["CopySourceRange"] = f"bytes={start}-{min(start + COPY_PART_BYTES, version.size) - 1}"
+    try:
+        answer = s3.upload_part_copy(Bucket=bucket, Key=target, UploadId=upload_id, PartNumber=number, **request)["CopyPartResult"]
+    except ClientError as error:
+        if error_code(error) in _GONE | _CHANGED:
+            raise version_gone(bucket, source, f"version {version.version_id}") from error
+        raise
+    return Part(number, bare_etag(answer["ETag"]), answer.get("ChecksumCRC32", ""))
+
+
+def version_gone(bucket: str, key: str, expected: str, todo: str = "") -> Exception:
+    """The error for a data file whose bytes S3 has no more."""
+    return blocked(
+        "version-gone",
+        "a data file can't be restored: its data version is no more (a lifecycle rule or a person deleted it)",
+        where=f"s3://{bucket}/{key}",
+        expected=expected,
+        found="no such version",
+        todo=todo or "choose a later change: `dmslake history PATH` shows which can still be restored",
+    )

@@ -1,0 +1,260 @@
+"""Going back and forth in a table's history: what a person asks for, and what the change that does it holds. Pure.
+
+History only grows: rollback and re-apply are new changes whose snapshot has the rows of an older one. So there are two ways to
+walk back from a change: by `parent`, through all that happened; and by what its rows are made of, through the ordinary changes
+only (`rows_path`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any, Callable
+
+from glue_jobs.core.errors import UsageError
+from glue_jobs.core.ids import ChangeId
+from glue_jobs.core.partitioning import partition_key_text
+from glue_jobs.core.raw_names import cdc_name
+from glue_jobs.core.record import ChangeRecord, DataFile, Input, stands_for
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import NO_CURSOR_FILE, NO_LOAD_DATE, TableState
+
+PREVIOUS = "previous"
+PAUSED_BY_US = "rolled back"  # how the reason of our pauses begins: a re-apply of everything lifts only those
+_EPOCH = re.compile(r"\d{9,11}(\.\d+)?")
+Read = Callable[[str], ChangeRecord]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a person asks for: one of `to` (a change id, `previous`, an ISO time, epoch seconds: that change stays), `undo` (a change
+    id: its parent stays) and `reapply` (a change id, '' for all that is undone). resume: no pause afterwards. skip: the cursor stays.
+    """
+
+    to: str = ""
+    undo: str = ""
+    reapply: str | None = None
+    resume: bool = False
+    skip: bool = False
+
+    def check(self) -> Wish:
+        """The wish itself; UsageError if it can't be meant."""
+        if sum((bool(self.to), bool(self.undo), self.reapply is not None)) != 1:
+            raise UsageError(
+                "it is not said where to go, or more than once",
+                "no-goal",
+                "give one of --to CHANGE|previous|TIME and --undo CHANGE; or `dmslake reapply PATH [CHANGE]`",
+            )
+        if self.skip and self.reapply is not None:
+            raise UsageError("--skip leaves out what a rollback undoes; a re-apply undoes nothing", "bad-argument", "leave out --skip")
+        if self.to:
+            parse_to(self.to)
+        for text in (self.undo, self.reapply):
+            if text:
+                ChangeId.parse(text)
+        return self
+
+
+def parse_to(text: str) -> str | datetime:
+    """A change id or `previous` as it is, a time as an aware datetime; UsageError for anything else. A time without zone is UTC."""
+    text = text.strip()
+    if text == PREVIOUS:
+        return text
+    if _EPOCH.fullmatch(text):
+        return datetime.fromtimestamp(float(text), timezone.utc)
+    try:
+        moment = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text))
+    except ValueError:
+        pass
+    else:
+        return moment.astimezone(timezone.utc) if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    try:
+        return str(ChangeId.parse(text))
+    except UsageError as error:
+        raise UsageError(
+            f"neither a change id nor a time: {text!r}",
+            "bad-goal",
+            "give a change id (`dmslake history PATH`), previous, a time like 2024-05-01T12:00:00Z, or epoch seconds",
+        ) from error
+
+
+def record_time(record: ChangeRecord) -> datetime:
+    """When the change was made, as its record says."""
+    return datetime.fromisoformat(record.time.replace("Z", "+00:00"))
+
+
+def rows_parent(read: Read, record: ChangeRecord) -> str:
+    """The ordinary change whose rows an ordinary change started from, '' for the first."""
+    return stands_for(read(record.parent)) if record.parent else ""
+
+
+def rows_path(read: Read, change: str) -> Iterator[ChangeRecord]:
+    """The ordinary changes that made the rows of the ordinary change `change`, itself first."""
+    while change:
+        record = read(change)
+        yield record
+        change = rows_parent(read, record)
+
+
+def rows_apart(read: Read, here: str, there: str) -> tuple[tuple[ChangeRecord, ...], tuple[ChangeRecord, ...]]:
+    """(ordinary changes that the rows of `here` have and those of `there` lack, newest first; the other way round, oldest first)."""
+    undone: list[ChangeRecord] = []
+    redone: list[ChangeRecord] = []
+    while here != there:  # ids sort by commit, and a change's rows come from an earlier one
+        if here > there:
+            undone.append(read(here))
+            here = rows_parent(read, undone[-1])
+        else:
+            redone.append(read(there))
+            there = rows_parent(read, redone[-1])
+    return tuple(undone), tuple(reversed(redone))
+
+
+def undone_tail(read: Read, head: ChangeRecord) -> tuple[ChangeRecord, ...]:
+    """The changes that a re-apply would bring back, oldest first: those that the last ordinary change was built on and the table's
+    rows lack, itself included, as long as nothing but rollbacks came after it. A lost change was never published: it is passed over."""
+    last, lost = head, {head.lost}
+    while stands_for(last) != last.id or last.id in lost:
+        if not last.parent:
+            return ()
+        last = read(last.parent)
+        lost.add(last.lost)
+    undone, redone = rows_apart(read, stands_for(head), last.id)
+    return () if undone else redone
+
+
+def root(file: DataFile) -> str:
+    """The path of the file that a job once wrote and whose bytes this one has."""
+    return file.origin or file.path
+
+
+@dataclass(frozen=True)
+class UndoPlan:
+    """A rollback or re-apply as it will be done. restored: files of the goal to copy; superseded: paths of the head's files that go.
+
+    goal: the snapshot gone to. after: the snapshot that the table will have, its files aside. undone: changes whose rows go, newest
+    first; redone: those that come back, oldest first. awaited: raw files that are pending again. skipped: raw files left out for good.
+    """
+
+    kind: str
+    head: Snapshot
+    goal: Snapshot
+    after: Snapshot
+    undone: tuple[ChangeRecord, ...]
+    redone: tuple[ChangeRecord, ...]
+    restored: tuple[DataFile, ...]
+    superseded: tuple[str, ...]
+    awaited: tuple[Input, ...]
+    skipped: tuple[Input, ...]
+    values: Mapping[str, Any]
+    lifts_pause: bool
+
+    @property
+    def bytes_to_copy(self) -> int:
+        return sum(file.size_bytes for file in self.restored)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the table already is where it should go."""
+        head, after = self.head, self.after
+        same_rows = head.stands_for == self.goal.stands_for and not self.restored and not self.superseded
+        return same_rows and (head.cursor, head.generation) == (after.cursor, after.generation)
+
+
+def plan_undo(
+    state: TableState,
+    head: Snapshot,
+    goal: Snapshot,
+    since: Sequence[ChangeRecord],
+    undone: tuple[ChangeRecord, ...],
+    redone: tuple[ChangeRecord, ...],
+    wish: Wish,
+) -> UndoPlan:
+    """The plan to give the table the state of `goal`. since: all records after the goal's, the head's first."""
+    roots = {root(file) for file in head.files.values()}
+    wanted = {root(file) for file in goal.files.values()}
+    taken = {**goal.awaited, **head.awaited, **_taken_since(since)}
+    pending = {key: item for key, item in taken.items() if _is_pending(state, goal, item)}
+    after = _skipping(head, goal, pending) if wish.skip else replace(goal, awaited=pending)
+    is_whole = wish.reapply is not None and not pending and state.paused.startswith(PAUSED_BY_US)
+    lifts = wish.resume or is_whole
+    return UndoPlan(
+        kind="rollback" if wish.reapply is None else "reapply",
+        head=head,
+        goal=goal,
+        after=after,
+        undone=undone,
+        redone=redone,
+        restored=tuple(file for _, file in sorted(goal.files.items()) if root(file) not in roots),
+        superseded=tuple(sorted(path for path, file in head.files.items() if root(file) not in wanted)),
+        awaited=tuple(item for _, item in sorted(after.awaited.items())),
+        skipped=tuple(item for key, item in sorted(after.skipped.items()) if key not in goal.skipped and key not in head.skipped),
+        values=_values(state, head, after, goal, wish, lifts),
+        lifts_pause=lifts,
+    )
+
+
+def _taken_since(since: Iterable[ChangeRecord]) -> dict[str, Input]:
+    """The raw files that changes took or passed over, from the last full load on: it brings whatever was before it."""
+    found: dict[str, Input] = {}
+    for record in since:
+        for item in (*record.inputs, *record.skipped):
+            found.setdefault(item.key, item)
+        if record.kind == "full-load":
+            break
+    return found
+
+
+def _is_pending(state: TableState, goal: Snapshot, item: Input) -> bool:
+    """Whether a run will take the raw file when the table is in the goal's state."""
+    known = goal.applied.get(item.key) or goal.skipped.get(item.key)
+    known = known or next((load for load in goal.generation.loads if load.key == item.key), None)
+    name = cdc_name(item.key)
+    if (known and known.etag == item.etag) or {item.key, item.key.rsplit("/", 1)[-1]} & set(state.skip_files):
+        return False
+    return name is None or name.digits >= goal.known_from
+
+
+def _skipping(head: Snapshot, goal: Snapshot, pending: Mapping[str, Input]) -> Snapshot:
+    """The goal's rows at the head's place in the raw files: what was taken in between is skipped."""
+    same = head.generation == goal.generation
+    passed = {key: item for key, item in pending.items() if key not in head.awaited}
+    if not same:
+        passed.update(head.applied)
+    return replace(
+        goal,
+        cursor=head.cursor,
+        generation=head.generation,
+        last_full_load=head.last_full_load,
+        applied=goal.applied if same else {},
+        skipped={**(goal.skipped if same else {}), **head.skipped, **passed},
+        awaited=head.awaited,
+        known_from=goal.known_from if same else head.known_from,
+    )
+
+
+def _values(state: TableState, head: Snapshot, after: Snapshot, goal: Snapshot, wish: Wish, lifts: bool) -> dict[str, Any]:
+    """The item's attributes that go with the files. Keys that a person has edited since the head are the person's."""
+    values: dict[str, Any] = {}
+    if not wish.skip:
+        values["LastIncrementalFile"] = after.cursor or f"{state.path}{NO_CURSOR_FILE}"
+        values["LastFullLoadDate"] = after.last_full_load or NO_LOAD_DATE
+    if not goal.is_empty and not head.is_empty:
+        if state.primary_key == head.primary_key != goal.primary_key:
+            values["PrimaryKey"] = ",".join(goal.primary_key) or "null"
+        if state.partitioning == head.partitioning != goal.partitioning:
+            values["PartitionKey"] = partition_key_text(goal.partitioning)
+    is_ours = state.paused.startswith(PAUSED_BY_US)
+    if not lifts and (wish.reapply is None or is_ours):
+        values["Paused"] = pause_reason(state, after, goal) + (f" (paused before: {state.paused})" if state.paused and not is_ours else "")
+    return values
+
+
+def pause_reason(state: TableState, after: Snapshot, goal: Snapshot) -> str:
+    """Why the table is paused after a rollback, and what lifting the pause does."""
+    where = f"to change {goal.change}" if goal.change else "to before its first change"
+    files = len(after.awaited)
+    then = f"applies {files} raw file(s) again" if files else "goes on with new files"
+    return f"{PAUSED_BY_US} {where}; `dmslake activate {state.path}` {then}"

@@ -1,0 +1,56 @@
+"""What the load jobs do in a table's run: plan, and take raw files or rewrite, until nothing of the job's kind is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, plan_table, signature
+from glue_jobs.core.work import Task, Work, Worker
+from glue_jobs.protocol.job import Act
+from glue_jobs.protocol.raw import list_raw
+from glue_jobs.protocol.table_run import TableRun
+
+
+def take_with(worker: Worker, takes: tuple[type, ...]) -> Act:
+    """What a load job does in a table's run: `take_all` with this worker."""
+    return lambda run: take_all(run, worker, takes)
+
+
+def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
+    """Everything there is to do for the kinds of actions in `takes`, in as many changes as it takes."""
+    run.open()
+    while True:
+        action = _plan(run)
+        if isinstance(action, Stopped):
+            run.was_blocked = action.known
+            raise TableBlocked(action.by.message, action.by.code, action.by.todo)
+        if isinstance(action, Finish):
+            run.finish()
+            continue
+        if isinstance(action, Rest) or not isinstance(action, takes):
+            run.note = action.reason if isinstance(action, Rest) else f"not a job for {run.context.job}: {type(action).__name__}"
+            return
+        _take(run, worker, action)
+
+
+def _take(run: TableRun, worker: Worker, action: Action) -> None:
+    def work(change: str) -> Work:
+        return worker(Task(run.state, run.snapshot, action, change, run.context.settings))
+
+    run.change(work, action=type(action).__name__, **_sizes(action))
+
+
+def _plan(run: TableRun) -> Action:
+    limits = run.context.settings.limits
+    listing = list_raw(run.s3, run.state, run.snapshot, limits)
+    run.mark = signature(run.state, listing)
+    # A catalog that fails is tried once per run; the files go on without it, and CatalogPending stays for the next run.
+    state = replace(run.state, catalog_pending="") if run.catalog_failed else run.state
+    return plan_table(state, run.snapshot, listing, run.context.clock(), limits)
+
+
+def _sizes(action: Action) -> dict[str, int]:
+    if isinstance(action, (TakeLoad, TakeBatch)):
+        return {"files": len(action.files), "bytes": sum(file.size for file in action.files)}
+    return {}

@@ -1,0 +1,71 @@
+"""Restoring data files: hidden ones come back as new keys, by server-side copies of their data versions that converge completes.
+
+Before the commit every copy exists, or none is left: a file that can't be restored refuses the whole change.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from glue_jobs.aws.copies import copy_version
+from glue_jobs.aws.versions import KeyVersions, VersionEntry, versions_of
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.record import DataFile
+from glue_jobs.core.undo import root
+from glue_jobs.protocol.converge import THREADS, abort_uploads
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a data file's bytes are: a version of a key of the lake's bucket."""
+
+    key: str
+    version: VersionEntry
+
+
+def find_sources(s3: Any, lake: S3Uri, files: Iterable[DataFile]) -> tuple[dict[str, Source], tuple[DataFile, ...]]:
+    """(path → source of its bytes, the files that have none any more). A copy's bytes may also be those of its original."""
+    wanted = tuple(files)
+    keys = sorted({lake.key + path for file in wanted for path in (file.path, root(file))})
+    seen = versions_of(s3, lake.bucket, keys)
+    sources: dict[str, Source] = {}
+    for file in wanted:
+        source = _source(lake, file, seen)
+        if source is not None:
+            sources[file.path] = source
+    return sources, tuple(file for file in wanted if file.path not in sources)
+
+
+def _source(lake: S3Uri, file: DataFile, seen: Mapping[str, KeyVersions]) -> Source | None:
+    """A version with the bytes of the file. Its ETag is its own; the original's may differ, because it was uploaded in other parts."""
+    for version in seen[lake.key + file.path].data:
+        if version.size == file.size_bytes and file.etag in ("", version.etag):
+            return Source(lake.key + file.path, version)
+    if file.origin:
+        for version in seen[lake.key + file.origin].data:
+            if version.size == file.size_bytes:
+                return Source(lake.key + file.origin, version)
+    return None
+
+
+def copy_files(s3: Any, lake: S3Uri, files: Sequence[DataFile], sources: Mapping[str, Source], change: str) -> tuple[DataFile, ...]:
+    """Copies of `files` under keys of the change `change`, as uploads that are not completed. If one fails, all are aborted."""
+
+    def copy(file: DataFile) -> DataFile:
+        folder = file.path[: len(file.path) - len(file.path.rsplit("/", 1)[-1])]
+        path = f"{folder}{change}-{uuid.uuid4()}.parquet"
+        source = sources[file.path]
+        done = copy_version(s3, lake.bucket, source.key, source.version, lake.key + path)
+        return replace(file, path=path, etag=done.etag, origin=root(file), upload=done.upload)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        futures = [pool.submit(copy, file) for file in files]
+    failed = next((future.exception() for future in futures if future.exception() is not None), None)
+    if failed is not None:
+        abort_uploads(s3, lake, [future.result() for future in futures if future.exception() is None])
+        raise failed
+    return tuple(future.result() for future in futures)

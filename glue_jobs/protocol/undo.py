@@ -1,0 +1,191 @@
+"""Rollback and re-apply of one table: look (reads only, also for a dry run), then do it as one change.
+
+If we die …                     then
+  before the commit             uploads of copies that nobody sees; the table is as it was
+  after it                      the change counts: files, cursor and pause went in one write; the next run converges
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from glue_jobs.aws.copies import version_gone
+from glue_jobs.aws.objects import list_files
+from glue_jobs.aws.records import read_record
+from glue_jobs.core.errors import UsageError, blocked
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.record import ChangeRecord, Counts, DataFile
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState
+from glue_jobs.core.undo import UndoPlan, Wish, plan_undo, root, rows_apart
+from glue_jobs.core.work import Work
+from glue_jobs.protocol.history import read_snapshot, snapshot_of
+from glue_jobs.protocol.job import Act
+from glue_jobs.protocol.lineage import Lineage, find_goal
+from glue_jobs.protocol.restore import Source, copy_files, find_sources
+from glue_jobs.protocol.table_run import TableRun
+
+NAMED_CHANGES = 200  # ids of undone changes that a record lists
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan that can be carried out: every file to restore has its source. warnings: what a person should know before."""
+
+    plan: UndoPlan
+    sources: dict[str, Source]
+
+
+def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish) -> Prepared:
+    """What would be done for the wish, checked: raw files that become pending and data versions are there. Reads only.
+
+    Raises UsageError for a wish that can't be meant, TableBlocked (code version-gone, pending-file-gone) for one that can't be kept.
+    """
+    wish.check()
+    lineage = Lineage(s3, state.lake, head.change)
+    goal_id = find_goal(lineage, wish)
+    goal = snapshot_of(s3, state.lake, read_record(s3, state.lake, goal_id)) if goal_id else Snapshot()
+    since = tuple(lineage.back(after=goal_id))
+    undone, redone = rows_apart(lineage, head.stands_for, goal.stands_for)
+    plan = plan_undo(state, head, goal, since, undone, redone, wish)
+    if wish.skip and goal.is_empty and not plan.is_nothing:
+        raise UsageError(
+            f"--skip would leave {state.path} empty for good, without the rows of its load",
+            "skip-of-load",
+            "roll back without --skip: the table is paused until it is to be loaded again; or `dmslake deactivate PATH`",
+        )
+    if not wish.skip:
+        _check_pending(s3, state, plan)
+    sources, gone = find_sources(s3, state.lake, plan.restored)
+    if gone:
+        raise _version_gone(s3, state, head, since, gone)
+    return Prepared(plan, sources)
+
+
+def roll_back(wish: Wish, dry_run: bool = False) -> Act:
+    """What the job Rollback does in a table's run."""
+
+    def act(run: TableRun) -> None:
+        run.may_block = False
+        run.open()
+        if run.unfinished and not dry_run:
+            run.finish()
+        prepared = prepare(run.s3, run.state, run.snapshot, wish)
+        run.context.log.event("plan", dry_run=dry_run, **facts(prepared.plan))
+        if prepared.plan.is_nothing:
+            run.note = "nothing to do: the table already has that state"
+            return
+        if dry_run:
+            run.note = "dry run: nothing was changed"
+            return
+        run.change(lambda change: work_of(run.s3, run.state.lake, prepared, change), action=prepared.plan.kind)
+
+    return act
+
+
+def work_of(s3: Any, lake: S3Uri, prepared: Prepared, change: str) -> Work:
+    """The change: files are copied now, and become visible after the commit."""
+    plan, after = prepared.plan, prepared.plan.after
+    added = copy_files(s3, lake, plan.restored, prepared.sources, change)
+    return Work(
+        kind=plan.kind,
+        target=plan.goal.stands_for,
+        like=after,
+        added=added,
+        superseded=plan.superseded,
+        schema=after.schema,
+        primary_key=after.primary_key,
+        partitioning=after.partitioning,
+        generation=after.generation,
+        timestamp_column=after.timestamp_column,
+        cursor_after=after.cursor,
+        last_full_load=after.last_full_load,
+        skipped=plan.skipped,
+        counts=Counts(),
+        values=plan.values,
+        requests=("Paused",) if plan.lifts_pause else (),
+        details={
+            "state_of": plan.goal.change,
+            "rows_before": plan.head.rows,
+            "bytes_copied": plan.bytes_to_copy,
+            "undone": [record.id for record in plan.undone[:NAMED_CHANGES]],
+            "redone": [record.id for record in plan.redone[:NAMED_CHANGES]],
+            "undone_count": len(plan.undone),
+            "redone_count": len(plan.redone),
+        },
+    )
+
+
+def facts(plan: UndoPlan) -> dict[str, Any]:
+    """A plan for reports and logs: which changes go and come, files, bytes, rows, cursors, partitions."""
+    partitions = {file.partition for file in plan.restored} | {plan.head.files[path].partition for path in plan.superseded}
+    return {
+        "kind": plan.kind,
+        "from_change": plan.head.change,
+        "to_change": plan.goal.change,
+        "undone": [record.id for record in plan.undone],
+        "redone": [record.id for record in plan.redone],
+        "files_superseded": len(plan.superseded),
+        "files_restored": len(plan.restored),
+        "files_kept": len(plan.head.files) - len(plan.superseded),
+        "bytes_to_copy": plan.bytes_to_copy,
+        "rows_before": plan.head.rows,
+        "rows_after": plan.goal.rows,
+        "cursor_before": plan.head.cursor,
+        "cursor_after": plan.after.cursor,
+        "partitions": len(partitions),
+        "pending_again": [item.key for item in plan.awaited],
+        "skipped": [item.key for item in plan.skipped],
+        "paused": plan.values.get("Paused", ""),
+        "columns": [f"{column.name} {column.type}" for column in plan.after.schema] if plan.after.schema != plan.head.schema else [],
+        "nothing": plan.is_nothing,
+    }
+
+
+def _check_pending(s3: Any, state: TableState, plan: UndoPlan) -> None:
+    """Refuse a rollback that makes raw files pending which are no longer there as they were: the table could never catch up."""
+    if not plan.awaited:
+        return
+    raw = state.path.raw
+    listed = {file.key: file.etag for file in list_files(s3, raw.bucket, raw.key, min(item.key for item in plan.awaited)[:-1])}
+    wrong = [item for item in plan.awaited if listed.get(item.key) != item.etag]
+    if wrong:
+        first = wrong[0]
+        raise blocked(
+            "pending-file-gone",
+            f"after this {plan.kind} {len(plan.awaited)} raw file(s) would have to be applied again, and {len(wrong)} of them are not there"
+            " as they were",
+            where=str(S3Uri(raw.bucket, first.key)),
+            expected=f"ETag {first.etag}",
+            found=f"ETag {listed[first.key]}" if first.key in listed else "no such object",
+            todo="put the files back, or give --skip: the table keeps its cursor, and these files are left out for good",
+        )
+
+
+def _version_gone(s3: Any, state: TableState, head: Snapshot, since: Sequence[ChangeRecord], gone: Sequence[DataFile]) -> Exception:
+    """The refusal, with the oldest change that can still be gone back to."""
+    oldest = oldest_restorable(s3, state.lake, head, [record.id for record in since[1:]])
+    where = f"one can still go back as far as change {oldest}" if oldest else "no earlier state can be restored any more"
+    key = state.lake.key + gone[0].path
+    return version_gone(state.lake.bucket, key, f"{len(gone)} data file(s) of that change, this one first", f"nothing was changed; {where}")
+
+
+def oldest_restorable(s3: Any, lake: S3Uri, head: Snapshot, newest_first: Sequence[str]) -> str:
+    """The oldest of the changes whose files all exist, '' if it is none. Searched by halves: versions expire in the order of age."""
+    best = ""
+    low, high = 0, len(newest_first) - 1
+    while low <= high:
+        middle = (low + high) // 2
+        if missing_files(s3, lake, head, read_snapshot(s3, lake, newest_first[middle])):
+            high = middle - 1
+        else:
+            best, low = newest_first[middle], middle + 1
+    return best
+
+
+def missing_files(s3: Any, lake: S3Uri, head: Snapshot, goal: Snapshot) -> tuple[DataFile, ...]:
+    """The files that a return to `goal` would need and that S3 has no more."""
+    roots = {root(file) for file in head.files.values()}
+    return find_sources(s3, lake, [file for file in goal.files.values() if root(file) not in roots])[1]

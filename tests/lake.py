@@ -17,12 +17,14 @@ from glue_jobs.aws.clients import Clients, make_clients
 from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.state_table import StateTable
+from glue_jobs.aws.uploads import list_open_uploads
 from glue_jobs.core.partitioning import values_of
 from glue_jobs.core.paths import TablePath, lake_folder
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import default_item, read_state
 from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.partition_columns import with_partition_columns
 from infra.local.dms_files import DmsRow, cdc_file_name, dms_parquet, dms_table, load_file_name
@@ -108,15 +110,29 @@ class LakeTable:
         return JOBS[job](argv, self.environment)
 
     def sync(self, **settings: Any) -> None:
-        """Both jobs, which must succeed."""
-        for job in JOBS:
+        """Both load jobs, which must succeed."""
+        for job in ("LoadInitial", "LoadIncremental"):
             code = self.run(job, **settings)
             assert code == 0, self.item().get("LastRun")
 
     # --- the lake
 
-    def snapshot(self) -> Snapshot:
-        return read_snapshot(self.clients.s3, self.out_path, str(self.item().get("Head", "")))
+    def snapshot(self, change: str = "") -> Snapshot:
+        """The snapshot after a change, by default after the head."""
+        return read_snapshot(self.clients.s3, self.out_path, change or str(self.item().get("Head", "")))
+
+    def lineage(self) -> Lineage:
+        """The change records on the way back from the head."""
+        return Lineage(self.clients.s3, self.out_path, str(self.item().get("Head", "")))
+
+    def open_uploads(self) -> list[str]:
+        """The keys of uploads that were neither completed nor aborted."""
+        return [upload.key for upload in list_open_uploads(self.clients.s3, self.out_path.bucket, self.out_path.key)]
+
+    def catalog_table(self) -> Any:
+        """The Glue table as Glue has it."""
+        name, database = self.item()["CatalogTable"], self.environment["DMSLAKE_DATABASE"]
+        return self.clients.glue.get_table(DatabaseName=database, Name=name)["Table"]
 
     def head(self) -> ChangeRecord:
         return read_record(self.clients.s3, self.out_path, self.item()["Head"])

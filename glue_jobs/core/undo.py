@@ -23,6 +23,7 @@ from glue_jobs.core.state import NO_CURSOR_FILE, NO_LOAD_DATE, TableState
 
 PREVIOUS = "previous"
 PAUSED_BY_US = "rolled back"  # how the reason of our pauses begins: a re-apply of everything lifts only those
+_BEFORE = " (paused before: {})"
 _EPOCH = re.compile(r"\d{9,11}(\.\d+)?")
 Read = Callable[[str], ChangeRecord]
 
@@ -180,6 +181,7 @@ def plan_undo(
     after = _skipping(head, goal, pending) if wish.skip else replace(goal, awaited=pending)
     is_whole = wish.reapply is not None and not pending and state.paused.startswith(PAUSED_BY_US)
     lifts = wish.resume or is_whole
+    values = _values(state, head, after, goal, wish, lifts)
     return UndoPlan(
         kind="rollback" if wish.reapply is None else "reapply",
         head=head,
@@ -191,8 +193,8 @@ def plan_undo(
         superseded=tuple(sorted(path for path, file in head.files.items() if root(file) not in wanted)),
         awaited=tuple(item for _, item in sorted(after.awaited.items())),
         skipped=tuple(item for key, item in sorted(after.skipped.items()) if key not in goal.skipped and key not in head.skipped),
-        values=_values(state, head, after, goal, wish, lifts),
-        lifts_pause=lifts,
+        values=values,
+        lifts_pause=lifts and "Paused" not in values,
     )
 
 
@@ -246,10 +248,20 @@ def _values(state: TableState, head: Snapshot, after: Snapshot, goal: Snapshot, 
             values["PrimaryKey"] = ",".join(goal.primary_key) or "null"
         if state.partitioning == head.partitioning != goal.partitioning:
             values["PartitionKey"] = partition_key_text(goal.partitioning)
-    is_ours = state.paused.startswith(PAUSED_BY_US)
-    if not lifts and (wish.reapply is None or is_ours):
-        values["Paused"] = pause_reason(state, after, goal) + (f" (paused before: {state.paused})" if state.paused and not is_ours else "")
+    ours, own = _split_pause(state.paused)
+    if lifts and own and not wish.resume:
+        values["Paused"] = own
+    elif not lifts and (wish.reapply is None or ours):
+        values["Paused"] = pause_reason(state, after, goal) + (_BEFORE.format(own) if own else "")
     return values
+
+
+def _split_pause(text: str) -> tuple[bool, str]:
+    """(whether the pause is one of ours, the reason that a person had given before or instead)."""
+    if not text.startswith(PAUSED_BY_US):
+        return False, text
+    _, found, rest = text.partition(_BEFORE.partition("{")[0])
+    return True, rest[:-1] if found else ""
 
 
 def pause_reason(state: TableState, after: Snapshot, goal: Snapshot) -> str:

@@ -37,6 +37,9 @@ class Request:
     def is_data_part(self) -> bool:
         return self.operation == "UploadPart"
 
+    def is_copy(self) -> bool:
+        return self.operation == "UploadPartCopy"
+
     def is_completion(self) -> bool:
         return self.operation == "CompleteMultipartUpload"
 
@@ -53,7 +56,10 @@ def read_request(request: Any) -> Request:
         return Request(text.rsplit(".", 1)[-1], "", body)
     url = urlsplit(request.url)
     key = url.path.lstrip("/").partition("/")[2]
-    return Request(_s3_operation(request.method, key, set(parse_qs(url.query, keep_blank_values=True))), key, body)
+    operation = _s3_operation(request.method, key, set(parse_qs(url.query, keep_blank_values=True)))
+    if operation == "UploadPart" and "x-amz-copy-source" in request.headers:
+        operation = "UploadPartCopy"
+    return Request(operation, key, body)
 
 
 _S3: tuple[tuple[str, str, str], ...] = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -105,6 +106,20 @@ def test_activate_and_deactivate(served: World, dmslake: Dmslake) -> None:
 
     assert dmslake("deactivate", str(ORDERS)).code == 0
     assert served.item(ORDERS)["ActiveFlag"] == "false"
+
+
+@pytest.mark.parametrize("name", ["Order Details", "a=b", "a%2Fb+c", 'o\'x "y"', "tick`s", "a.b", "😀"])
+def test_a_table_with_a_special_name_is_named_as_it_is(served: World, dmslake: Dmslake, name: str) -> None:
+    """By path and by schema.table; what `tables` says to paste activates it, once a shell has read it."""
+    path = table_path(name, "my schema")
+    served.put_raw(path, LOAD)
+    (line,) = [line for line in dmslake("tables").out.splitlines() if "dmslake activate" in line]
+
+    assert dmslake(*shlex.split(line)[1:]).code == 0
+
+    assert (served.item(path)["ActiveFlag"], served.item(path)["PrimaryKey"]) == ("true", "id")
+    assert [dmslake("deactivate", text).code for text in (f"s3://{path}", path.name)] == [0, 0]
+    assert served.item(path)["ActiveFlag"] == "false"
 
 
 def test_activate_lifts_a_pause(served: World, dmslake: Dmslake) -> None:

@@ -1,0 +1,312 @@
+"""What a rollback refuses, with nothing changed; and what happens when something fails in the middle of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+
+from glue_jobs.aws.records import list_records, write_record
+from glue_jobs.aws.versions import key_versions
+from tests.lake import LakeTable
+from tests.protocol.runs import die, forget_lease, run_on
+from tests.protocol.test_rollback import FIRST, LOADED, SECOND, changes, history, refused, rolled_back
+from tests.protocol.wire import Request, Wire, once
+
+__all__ = ["history"]
+
+
+def expire(table: LakeTable, change: str) -> None:
+    """Delete the data versions of the hidden files of a change's snapshot, as a lifecycle rule does after its days."""
+    visible = table.visible()
+    for path in table.snapshot(change).files:
+        key = table.out_path.key + path
+        for version in key_versions(table.clients.s3, table.out_path.bucket, key).data if path not in visible else ():
+            table.clients.s3.delete_object(Bucket=table.out_path.bucket, Key=key, VersionId=version.version_id)
+
+
+def test_a_change_whose_files_expired_is_refused_with_how_far_back_one_can_go(history: LakeTable) -> None:
+    """The error names the file and the oldest change that can still be restored; that one then works."""
+    load, first, _ = changes(history)
+    (path,) = history.snapshot(load).files
+    expire(history, load)
+
+    error = refused(history, to=load)
+    rolled_back(history, to=first)
+
+    assert (error["code"], path in error["message"]) == ("version-gone", True)
+    assert f"one can still go back as far as change {first}" in error["todo"]
+    assert history.rows() == FIRST
+
+
+def test_nothing_older_to_go_back_to_is_said(history: LakeTable) -> None:
+    """All hidden files expired: the error says that no earlier state is left."""
+    load, first, _ = changes(history)
+    expire(history, load)
+    expire(history, first)
+
+    error = refused(history, to="previous")
+
+    assert (error["code"], "no earlier state can be restored" in error["todo"]) == ("version-gone", True)
+
+
+def test_a_copy_is_restored_from_its_original(history: LakeTable) -> None:
+    """A state that was restored by copies can be gone back to as long as either the copies or the originals exist."""
+    load, _, second = changes(history)
+    rolled_back(history, to=load)
+    restored = changes(history)[-1]
+    rolled_back(history, to=second)
+    (copy,) = history.snapshot(restored).files
+    expire(history, restored)
+    assert not key_versions(history.clients.s3, history.out_path.bucket, history.out_path.key + copy).data
+
+    rolled_back(history, to=restored)
+
+    assert history.rows() == LOADED
+
+
+@pytest.mark.parametrize("what", ["gone", "changed"])
+def test_a_pending_file_that_raw_has_no_more_refuses_the_rollback(history: LakeTable, what: str) -> None:
+    """The table could never catch up: refused, with --skip as the way out, which works."""
+    name = history.item()["LastIncrementalFile"].rsplit("/", 1)[-1]
+    if what == "gone":
+        history.delete_raw(name)
+    else:
+        history.put_raw(name, history.parquet([("I", (6, "six"))]))
+
+    error = refused(history, to="previous")
+    rolled_back(history, to="previous", skip="true")
+
+    assert (error["code"], name in error["message"], "--skip" in error["todo"]) == ("pending-file-gone", True, True)
+    assert history.rows() == FIRST
+
+
+@pytest.mark.parametrize("what", ["gone", "changed"])
+def test_a_pending_file_that_vanishes_later_blocks_the_table(history: LakeTable, what: str) -> None:
+    """Never a silent gap: the file after it is not applied over the hole, and a re-apply is the way out.
+
+    (A file that was changed is then a late one, as it would be without any rollback.)
+    """
+    name = history.item()["LastIncrementalFile"].rsplit("/", 1)[-1]
+    rolled_back(history, to="previous", resume="true")
+    if what == "gone":
+        history.delete_raw(name)
+    else:
+        history.put_raw(name, history.parquet([("I", (6, "six"))]))
+    history.cdc([("I", (9, "nine"))])
+
+    assert history.run() == 1
+    error, rows = history.item()["LastRun"]["error"], history.rows()
+    rolled_back(history, reapply="all")
+    assert history.run() == 0
+
+    assert (error["code"], name in error["message"], rows) == ("awaited-file-gone", True, FIRST)
+    assert history.rows() == [*SECOND, *([(6, "six")] if what == "changed" else []), (9, "nine")]
+
+
+def test_an_awaited_file_can_be_left_out_by_name(history: LakeTable) -> None:
+    """A person who knows better names it in SkipFiles."""
+    name = history.item()["LastIncrementalFile"].rsplit("/", 1)[-1]
+    rolled_back(history, to="previous", resume="true")
+    history.delete_raw(name)
+    history.cdc([("I", (9, "nine"))])
+    history.edit(SkipFiles=name)
+
+    assert history.run() == 0
+
+    assert (history.rows(), history.snapshot().awaited) == ([*FIRST, (9, "nine")], {})
+
+
+def test_an_unknown_change_is_refused(history: LakeTable) -> None:
+    """An id without a record, and one whose record never landed."""
+    record = history.head()
+    stranger = f"{int(record.id[:10]):010d}-000001-00000000"
+    write_record(history.clients.s3, history.out_path, record.__class__(**{**record.__dict__, "id": stranger}))
+
+    errors = [refused(history, to="0000000001-000009-0123abcd"), refused(history, undo=stranger)]
+
+    assert [error["code"] for error in errors] == ["unknown-change", "unknown-change"]
+    assert f"dmslake history {history.path}" in errors[0]["todo"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "code"),
+    [
+        ({"to": "yesterday"}, "bad-goal"),
+        ({}, "no-goal"),
+        ({"to": "previous", "undo": "0000000001-000001-00000000"}, "no-goal"),
+        ({"reapply": "all", "skip": "true"}, "bad-argument"),
+        ({"to": "previous", "skip": "perhaps"}, "bad-argument"),
+    ],
+)
+def test_a_wish_that_cannot_be_meant_is_a_usage_error(history: LakeTable, capfd: Any, wish: dict[str, str], code: str) -> None:
+    """Exit code 2, before a lease is taken."""
+    fence = history.item()["Fence"]
+
+    assert history.run("Rollback", **wish) == 2
+
+    assert (history.item()["Fence"], f'"code": "{code}"' in capfd.readouterr().err) == (fence, True)
+
+
+def test_skipping_the_load_is_refused(history: LakeTable) -> None:
+    """The empty table with the cursor where it is would stay empty for good."""
+    assert refused(history, undo=changes(history)[0], skip="true")["code"] == "skip-of-load"
+
+
+def test_undoing_what_is_undone_is_refused(history: LakeTable) -> None:
+    """It would drop what came since; and beyond the first change there is nothing."""
+    last = changes(history)[-1]
+    rolled_back(history, to="previous")
+    errors = [refused(history, undo=last)]
+    rolled_back(history, undo=changes(history)[0])
+    errors.append(refused(history, to="previous"))
+
+    assert [error["code"] for error in errors] == ["nothing-to-undo", "nothing-to-undo"]
+
+
+def test_re_applying_without_anything_undone_is_refused(history: LakeTable) -> None:
+    """Nothing was rolled back."""
+    assert refused(history, reapply="all")["code"] == "nothing-to-reapply"
+
+
+def test_a_table_without_changes_is_refused(table: LakeTable) -> None:
+    """It was never loaded."""
+    assert table.run("Rollback", to="previous") == 2
+
+    assert table.item()["LastRun"]["error"]["code"] == "not-loaded"
+
+
+def test_a_damaged_record_is_named(history: LakeTable) -> None:
+    """The error says which object it is; the table does not wait for a person because of a refused wish."""
+    first = changes(history)[1]
+    key = f"lake/_changes/shop/{history.table}/{first}.json"
+    before = history.clients.s3.get_object(Bucket=history.out_path.bucket, Key=key)["Body"].read()
+    history.clients.s3.put_object(Bucket=history.out_path.bucket, Key=key, Body=before[:50])
+
+    error = refused(history, to=first)
+
+    assert (error["code"], key in error["message"], "Blocked" in history.item()) == ("bad-record", True, False)
+
+
+@pytest.mark.parametrize("what", ["suspended", "lifecycle"])
+def test_a_bucket_that_breaks_promises_is_refused(history: LakeTable, what: str) -> None:
+    """Without versioning superseded files would be lost; so would live ones by a rule that expires them."""
+    s3, bucket = history.clients.s3, history.out_path.bucket
+    rule: Any = {"ID": "r", "Status": "Enabled", "Filter": {"Prefix": ""}, "Expiration": {"Days": 9}}
+    try:
+        if what == "suspended":
+            s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
+        else:
+            s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": [rule]})
+        error = refused(history, to="previous")
+    finally:
+        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+        s3.delete_bucket_lifecycle(Bucket=bucket)
+
+    assert error["code"] == {"suspended": "bucket-not-versioned", "lifecycle": "bucket-lifecycle"}[what]
+
+
+def test_a_held_lease_is_exit_code_4(history: LakeTable) -> None:
+    """Another run works on the table and shows a sign of life: nothing is done."""
+    history.edit(LeaseOwner="somebody", LeaseBeat=1, LeaseSeconds=0.3)
+    looks = 0
+
+    def rule(request: Request, forward: Any) -> Any:
+        nonlocal looks
+        if request.operation == "GetItem":
+            looks += 1
+            if looks == 2:  # the first look saw the lease, this one watches it
+                wire.rule = None
+                history.edit(LeaseBeat=2)
+        return forward()
+
+    wire = Wire()
+    assert run_on(wire, history, "Rollback", rule, to="previous") == 4
+
+    assert history.rows() == SECOND
+
+
+def answer(status: int, body: bytes) -> AWSResponse:
+    """An answer of S3's, made up."""
+    return AWSResponse("", status, {}, _Raw(body))
+
+
+class _Raw:
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self, **_: Any) -> Any:
+        yield self._body
+
+
+def test_a_copy_that_fails_for_good_leaves_nothing(make_table: Any) -> None:
+    """One of several copies is refused: all uploads are aborted, and the table is as it was."""
+    table = make_table(partition_key="name")
+    table.load(LOADED)
+    assert table.run("LoadInitial") == 0
+    table.cdc([("D", (key, name)) for key, name in LOADED])
+    assert table.run() == 0
+    wire = Wire()
+    denied = b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
+
+    rule = once(Request.is_copy, lambda forward: answer(403, denied), skip=1)
+    code = run_on(wire, table, "Rollback", rule, to="previous", lease_seconds=60)
+
+    assert (code, table.open_uploads(), table.rows(), len(wire.of("UploadPartCopy"))) == (3, [], [], 3)
+    rolled_back(table, to="previous")
+    assert sorted(table.rows()) == LOADED
+
+
+def test_a_copy_that_fails_once_is_sent_again(history: LakeTable) -> None:
+    """A server's error, also one that S3 sends after it had answered 200, is no failure."""
+    wire = Wire()
+    late = b"<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>"
+
+    rule = once(Request.is_copy, lambda forward: answer(200, late))
+    code = run_on(wire, history, "Rollback", rule, to="previous", lease_seconds=60)
+
+    assert (code, history.rows(), len(wire.of("UploadPartCopy"))) == (0, FIRST, 2)
+
+
+def test_a_commit_that_is_refused_drops_the_copies(history: LakeTable) -> None:
+    """A person edits the item while the copies are made: nothing is changed, and no upload is left."""
+    wire = Wire()
+
+    def edit(forward: Any) -> Any:
+        history.edit(LoadQuietMinutes="3")
+        return forward()
+
+    code = run_on(wire, history, "Rollback", once(Request.is_record, edit), to="previous", lease_seconds=60)
+
+    assert (code, history.item()["LastRun"]["error"]["code"]) == (1, "commit-refused")
+    assert (history.open_uploads(), history.rows(), "Paused" in history.item()) == ([], SECOND, False)
+
+
+def test_a_rollback_whose_copies_vanish_before_they_are_published_is_taken_back(history: LakeTable) -> None:
+    """A lifecycle rule aborts the uploads of a committed rollback: the table is as before it, and says so in its pause."""
+    wire = Wire()
+    die(wire, history, "Rollback", lambda request, forward: wire.kill() if request.is_completion() else forward(), to="previous")
+    for upload in history.clients.s3.list_multipart_uploads(Bucket=history.out_path.bucket, Prefix=history.out_path.key)["Uploads"]:
+        history.clients.s3.abort_multipart_upload(Bucket=history.out_path.bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+
+    assert history.run() == 0
+    item, rows, kinds = history.item(), history.rows(), [record.kind for record in history.lineage().back()][:2]
+    rolled_back(history, to="previous")
+
+    assert (rows, kinds, item["LastIncrementalFile"][-14:]) == (SECOND, ["lost", "rollback"], "001000.parquet")
+    assert "was taken back" in item["Paused"]
+    assert history.rows() == FIRST
+
+
+def test_records_that_never_landed_are_no_history(history: LakeTable) -> None:
+    """A rollback that died before its commit leaves a record that nobody points to; the next one does not build on it."""
+    wire = Wire()
+    die(wire, history, "Rollback", lambda request, forward: wire.kill() if request.is_commit() else forward(), to="previous")
+    forget_lease(history)
+    known = list(list_records(history.clients.s3, history.out_path))
+
+    rolled_back(history, to="previous")
+
+    assert (history.rows(), len(known), len(changes(history))) == (FIRST, 4, 4)
+    assert known[-1] not in changes(history)

@@ -1,0 +1,161 @@
+"""An explicit-state model of the commit protocol: every state that two or three runs, faults and people can bring a small table to.
+
+Every request to S3, DynamoDB and Glue is one atomic step, except that a job's uploads and its record are one, because nobody looks at
+them before the commit. A run may pause between any two of its requests for as long as it likes, a lease may be taken over at any moment,
+and the scenarios add deaths, commits whose answer is lost or that arrive late or twice, lifecycle rules, raw files that go, and people.
+
+    rules.py        the rules as switches, and the kinds of harm       requests.py     what an S3 request does to a key
+    state.py        item, changes, keys, catalog, writers              turn.py         one writer's next request
+    *_steps.py      one function for each request of a run             environment.py  what happens beside the runs
+    invariants.py   what must be true                                  explore.py      all states, and the shortest way to each harm
+    scenarios.py    small scenarios, and which rule each of them is a test of
+
+Change the model before you change the protocol. Each rule in its own words, and the code that keeps it:
+
+    owner_is_random
+        A lease's owner is another one for each process, so that a run never takes another's lease for its own whose answer was lost.
+        glue_jobs.protocol.job.run_table, glue_jobs.aws.state_table.StateTable.take_lease
+    change_ids_are_unique
+        A change id has the fence, a counter and chance in it: no two attempts write the same record.
+        glue_jobs.core.ids.ChangeId, glue_jobs.protocol.table_run.TableRun.change
+    lease_is_conditional
+        A lease is taken only if fence, owner and beat are still what was seen, and each one raises the fence.
+        glue_jobs.aws.state_table.StateTable.take_lease
+    dead_lease_is_taken_over
+        A lease whose owner gives no sign of life for its length is taken over.
+        glue_jobs.protocol.lease.take_lease
+    item_is_read_after_lease
+        What a run plans with (head, cursor, pause) is read once it has the lease.
+        glue_jobs.protocol.job.run_table
+    deadline_stops_writes
+        Nothing is sent after the lease's own deadline. In the model only DeleteTable needs it, which has no condition: everything else
+        may be sent by a zombie at any time, and the other rules make it harmless.
+        glue_jobs.aws.clients.Deadline, glue_jobs.aws.catalog.sync_table
+    writes_carry_the_fence
+        Publishing, CatalogPending and the lease itself are only cleared by the run that has the fence.
+        glue_jobs.aws.state_table.StateTable.clear_publishing, glue_jobs.aws.state_table.StateTable.release
+    uploads_wait_for_the_commit
+        Tasks upload parts; only the driver completes, hides and writes the catalog, after the commit.
+        glue_jobs.aws.uploads.MultipartWriter, glue_jobs.protocol.converge.converge
+    record_before_commit
+        The record is there before the head names it.
+        glue_jobs.protocol.commit.commit
+    commit_checks_fence
+        A commit lands only under the fence of the lease it was made with.
+        glue_jobs.aws.state_table.StateTable.commit
+    commit_checks_head
+        A commit lands only on the head it was built on, also if botocore sends it a second time.
+        glue_jobs.aws.state_table.StateTable.commit
+    commit_checks_publishing
+        A commit lands only on a published head, except the one that takes back the unpublished head. Second to unfinished_first.
+        glue_jobs.aws.state_table.Commit
+    commit_checks_attributes
+        A commit lands only if what a person may set (cursor, pause, keys …) is what was planned with.
+        glue_jobs.core.state.PERSON_ATTRIBUTES, glue_jobs.protocol.commit.commit
+    commit_sets_publishing
+        The commit itself says that its publishing is not finished.
+        glue_jobs.aws.state_table.StateTable.commit
+    cursor_moves_with_head
+        Head and cursor move in one write: a cursor that differs from the head's is a person's word.
+        glue_jobs.protocol.table_run.TableRun
+    refusal_is_read_back
+        Also a plain refusal is read back: it may answer the second copy of a commit whose first one landed.
+        glue_jobs.protocol.commit.commit
+    landed_means_ancestor
+        A change landed if it is the head or an ancestor of it.
+        glue_jobs.protocol.history.is_landed
+    fence_moves_before_giving_up
+        While the fence is still the one a commit was sent with, it can still land: the fence is moved on first.
+        glue_jobs.protocol.lease.Lease.move_on
+    read_again_after_moving
+        Between reading and moving the fence the commit may have landed: it is looked for again.
+        glue_jobs.protocol.commit.commit
+    dropping_aborts
+        A failed attempt and a lost change are dropped by upload id, never by deleting keys.
+        glue_jobs.protocol.converge.abort_uploads
+    unfinished_first
+        A run finishes what another left before it does anything of its own.
+        glue_jobs.core.intake.plan_table, glue_jobs.protocol.undo.roll_back
+    every_upload_is_tried
+        converge tries to complete every upload, even if one is gone. Covers for lost_uploads_are_aborted, and that for it.
+        glue_jobs.protocol.converge.in_parallel
+    look_before_completing
+        Where an upload may have been completed before, the key is looked at first: not every server refuses to do it twice.
+        glue_jobs.aws.uploads.complete_upload
+    completed_before_is_done
+        An upload that is there no more is fine if its key has data, hidden or not.
+        glue_jobs.aws.uploads.complete_upload
+    bytes_are_checked
+        Data that was found at a key is ours only if it has the recorded size and ETag; else the table is blocked.
+        glue_jobs.protocol.converge.converge
+    complete_before_hiding
+        All files of the new snapshot are completed before the first one of the old is hidden.
+        glue_jobs.protocol.converge.converge
+    hide_only_when_complete
+        If one of them can't be completed, nothing is hidden.
+        glue_jobs.protocol.converge.UploadsGone
+    hide_only_what_the_record_says
+        Exactly the files that the record supersedes are hidden, never what a listing shows beside the snapshot.
+        glue_jobs.core.record.ChangeRecord, glue_jobs.protocol.converge.converge
+    hide_answers_are_read_per_key
+        DeleteObjects answers 200 with errors inside: the keys in them are not hidden yet.
+        glue_jobs.aws.objects.hide
+    hiding_keeps_versions
+        Hiding puts a delete marker; no data version is ever deleted.
+        glue_jobs.aws.objects.hide
+    lost_uploads_are_aborted
+        Before a change with a gone upload is taken back, all its other uploads are aborted. See every_upload_is_tried.
+        glue_jobs.protocol.table_run.TableRun.finish, glue_jobs.protocol.converge.abort_uploads
+    lost_inputs_are_pending_again
+        The change that takes a lost one back has the inputs and the cursor of the snapshot before it.
+        glue_jobs.protocol.publish.undo_of_lost
+    lost_inputs_must_be_there
+        If the lost change's raw files are gone too, the head stays and the table is blocked.
+        glue_jobs.protocol.publish.undo_of_lost
+    undo_is_a_new_change
+        Rollback and re-apply are new changes on top: history only grows.
+        glue_jobs.core.undo.plan_undo
+    restore_by_copy
+        A hidden file comes back as a copy under a new key: pending, visible, hidden, never back.
+        glue_jobs.protocol.restore.copy_files
+    every_copy_or_no_rollback
+        Before the commit every copy is there, or nothing is changed.
+        glue_jobs.protocol.restore.find_sources, glue_jobs.aws.copies.copy_version
+    rollback_pauses
+        A rollback pauses the table in the same write, or the next run would apply the same files again.
+        glue_jobs.core.undo.plan_undo
+    rollback_inputs_must_be_there
+        A rollback whose inputs could not be applied again is refused.
+        glue_jobs.protocol.undo.prepare
+    awaited_inputs_are_listed
+        A change that makes raw files pending lists them: one that goes later blocks the table, and is never passed over.
+        glue_jobs.core.snapshot.Snapshot, glue_jobs.core.intake.plan_table
+    readers_pass_over_unpublished
+        While a publish is unfinished, a reader takes the parent's snapshot; where the head takes back a lost change, the head's own,
+        because its parent never was complete. No reader of older snapshots is written yet; this is the rule that it will have to keep.
+        tests.model.lease_steps.reader_look
+    commit_sets_catalog_pending
+        The commit itself says that the catalog step is not done.
+        glue_jobs.aws.state_table.StateTable.commit
+    catalog_has_a_fence
+        A Glue table that a greater fence wrote is left alone.
+        glue_jobs.aws.catalog.sync_table
+    catalog_version_is_compared
+        A Glue table is updated only as the version that was read.
+        glue_jobs.aws.catalog.sync_table
+    partitions_are_only_added
+        The catalog step adds partitions and removes none.
+        glue_jobs.aws.catalog.add_partitions
+    controller_finishes_idle_tables
+        The controller starts a run for a table with Publishing or CatalogPending, though nothing is pending or it is paused.
+        controller.gather, glue_jobs.core.intake.plan_table
+
+Not modelled, because it is about clocks, sizes or settings, and tested elsewhere:
+the watch of a held lease, and that one that is renewed is left alone (tests/protocol/test_lease.py); that the deadline stops every
+kind of write and each retry (tests/aws/test_clients.py, tests/protocol/test_lease.py); MaxRetries 0 (tests/local/test_embedded.py; a
+retry would be one run more, and those are modelled); pages and retries of DeleteObjects (tests/aws/test_objects.py,
+tests/aws/test_hide_matrix.py); an item that went back behind its records (tests/protocol/test_state_went_back.py). That a reader never
+converges can't matter here: a zombie, which may do so at any time, does no harm. S3's refusal of what was signed 15 minutes before is
+S3's, and nothing here relies on it. A lake bucket that others write into while a run publishes is not modelled either: a first
+publishing does not look at each key again, only one that is redone.
+"""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -90,7 +91,7 @@ def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: 
     if state.catalog_pending:
         return Finish(f"the catalog step of change {state.catalog_pending} was not finished")
     if not state.active:
-        return Rest("inactive", f"ActiveFlag is not true; `dmslake activate {state.path} --primary-key …`")
+        return Rest("inactive", f"ActiveFlag is not true; `dmslake activate {state.path.in_shell} --primary-key …`")
     if state.paused:
         return Rest("paused", state.paused)
     mark = signature(state, listing)
@@ -120,7 +121,7 @@ def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datet
             "adopt-or-reload",
             "the item has a cursor or a load date but no Head: another program (the AWS sample?) loaded this table",
             where=str(state.path),
-            todo=f"`dmslake reload {state.path}` loads it anew from the raw files into out_path",
+            todo=f"`dmslake reload {state.path.in_shell}` loads it anew from the raw files into out_path",
         )
     _check_names(state, listing)
     rewrite = _asked_rewrite(state, snapshot)
@@ -142,7 +143,7 @@ def _check_names(state: TableState, listing: RawListing) -> None:
             where=f"s3://{state.path.bucket}/{foreign[0].key}",
             expected="LOAD00000001.parquet or 20201117-153046033.parquet (also .csv, .csv.gz)",
             found=foreign[0].base,
-            todo=f"remove the file, or `dmslake unblock {state.path} --skip-file {foreign[0].base}`",
+            todo=f"remove the file, or `dmslake unblock {state.path.in_shell} --skip-file {shlex.quote(foreign[0].base)}`",
         )
 
 
@@ -163,7 +164,7 @@ def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Rewrite | None:
             "partition-key-changed",
             "PartitionKey was changed after the table was loaded; layouts are never mixed",
             where=str(state.path),
-            todo=f"`dmslake repartition {state.path}` rewrites the table in the new layout, or set PartitionKey back",
+            todo=f"`dmslake repartition {state.path.in_shell}` rewrites the table in the new layout, or set PartitionKey back",
         )
     if state.primary_key != snapshot.primary_key and state.request != "reload":
         return Rewrite("rekey", f"PrimaryKey was changed to {','.join(state.primary_key) or 'null'}")
@@ -225,7 +226,8 @@ def _check_awaited(state: TableState, snapshot: Snapshot, listing: RawListing, *
             where=f"s3://{state.path.bucket}/{key}",
             expected=f"ETag {item.etag}",
             found=f"ETag {listed[key]}" if key in listed else "no such object",
-            todo=f"put it back, or `dmslake reapply {state.path}`, or leave it out: `dmslake unblock {state.path} --skip-file {base}`",
+            todo=f"put it back, or `dmslake reapply {state.path.in_shell}`, or leave it out: "
+            f"`dmslake unblock {state.path.in_shell} --skip-file {base}`",
         )
 
 
@@ -301,7 +303,7 @@ def _check_replay(state: TableState, snapshot: Snapshot, listing: RawListing) ->
             expected="every file that was applied after the cursor",
             found="no such object",
             todo=f"put the file back, or set LastIncrementalFile to {snapshot.cursor} again, or replay without the file: "
-            f"`dmslake unblock {state.path} --skip-file {name.base}`",
+            f"`dmslake unblock {state.path.in_shell} --skip-file {name.base}`",
         )
 
 
@@ -329,7 +331,7 @@ def _late_batch(state: TableState, snapshot: Snapshot, listing: RawListing, late
                 where=f"s3://{state.path.bucket}/{key}",
                 expected=f"ETag {item.etag}",
                 found=f"ETag {listed[key].etag}" if key in listed else "no such object",
-                todo=f"put the file back, or reload the table, or `dmslake unblock {state.path} --skip-file {late[0].base}`",
+                todo=f"put the file back, or reload the table, or `dmslake unblock {state.path.in_shell} --skip-file {late[0].base}`",
             )
         context.append(listed[key])
     context.sort(key=lambda file: (cdc_name(file.key) or CdcName("", ""), file.key))

@@ -269,4 +269,4 @@ def pause_reason(state: TableState, after: Snapshot, goal: Snapshot) -> str:
     where = f"to change {goal.change}" if goal.change else "to before its first change"
     files = len(after.awaited)
     then = f"applies {files} raw file(s) again" if files else "goes on with new files"
-    return f"{PAUSED_BY_US} {where}; `dmslake activate {state.path}` {then}"
+    return f"{PAUSED_BY_US} {where}; `dmslake activate {state.path.in_shell}` {then}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,7 +66,7 @@ def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: s
                 where=path,
                 expected=f"no committed change after the item's Head {head or '(none)'}",
                 found=change,
-                todo=f"`dmslake recover {path}` sets Head and Fence from the records",
+                todo=f"`dmslake recover {shlex.quote(path)}` sets Head and Fence from the records",
             )
 
 

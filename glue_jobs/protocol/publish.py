@@ -110,7 +110,7 @@ def _check_inputs(s3: Any, state: TableState, lost: ChangeRecord) -> dict[str, I
                 where=str(S3Uri(raw.bucket, key)),
                 expected=f"ETag {etag}",
                 found=f"ETag {listed[key]}" if key in listed else "no such object",
-                todo=f"put the file back, or reload the table in DMS, then `dmslake reload {state.path}`; to do without the file: "
-                f"`dmslake unblock {state.path} --skip-file {key.rsplit('/', 1)[-1]}`",
+                todo=f"put the file back, or reload the table in DMS, then `dmslake reload {state.path.in_shell}`; to do without the file: "
+                f"`dmslake unblock {state.path.in_shell} --skip-file {key.rsplit('/', 1)[-1]}`",
             )
     return pending

@@ -13,7 +13,7 @@ from typing import Any
 
 from glue_jobs.aws.copies import copy_version
 from glue_jobs.aws.versions import KeyVersions, VersionEntry, versions_of
-from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.paths import S3Uri, data_key
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.undo import root
 from glue_jobs.protocol.converge import THREADS, abort_uploads
@@ -59,7 +59,7 @@ def copy_files(s3: Any, lake: S3Uri, files: Sequence[DataFile], sources: Mapping
         folder = file.path[: len(file.path) - len(file.path.rsplit("/", 1)[-1])]
         path = f"{folder}{change}-{uuid.uuid4()}.parquet"
         source = sources[file.path]
-        done = copy_version(s3, lake.bucket, source.key, source.version, lake.key + path)
+        done = copy_version(s3, lake.bucket, source.key, source.version, data_key(lake, path))
         return replace(file, path=path, etag=done.etag, origin=root(file), upload=done.upload)
 
     with ThreadPoolExecutor(THREADS) as pool:

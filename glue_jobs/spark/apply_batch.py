@@ -101,7 +101,7 @@ def _check_widening(task: Task, change: SchemaChange) -> None:
             f"column {name!r} grew from {old} to {new}; that means rewriting the table's {size} bytes",
             where=str(task.state.path),
             expected=f"at most {limit} bytes (setting widen_bytes) to do it unasked",
-            todo=f"`dmslake widen {task.state.path}`",
+            todo=f"`dmslake widen {task.state.path.in_shell}`",
         )
 
 

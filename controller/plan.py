@@ -16,7 +16,8 @@ from glue_jobs.core.paths import catalog_name
 
 LOAD_INITIAL = "LoadInitial"
 LOAD_INCREMENTAL = "LoadIncremental"
-JOBS = (LOAD_INITIAL, LOAD_INCREMENTAL)  # in this order a plan starts them
+ROLLBACK = "Rollback"  # no plan of a controller run has it: only a person starts it
+JOBS = (LOAD_INITIAL, LOAD_INCREMENTAL, ROLLBACK)  # in this order a plan starts them
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,12 @@ class TablePlan:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One job run to start: its job, its tables and the bytes they wait for."""
+    """One job run to start: its job, its tables and the bytes they wait for. arguments: (name, value) beside path and run id."""
 
     job: str
     paths: tuple[str, ...]
     pending_bytes: int = 0
+    arguments: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -150,12 +152,12 @@ def pending_bytes(fact: Facts, gathered: Gathered) -> int:
     return fact.snapshot.size_bytes if isinstance(action, Rewrite) else 0
 
 
-def pack_runs(tables: Iterable[TablePlan], limits: Limits) -> tuple[PlannedRun, ...]:
-    """The runs for the tables that have a job.
+def pack_runs(tables: Iterable[TablePlan], limits: Limits, arguments: tuple[tuple[str, str], ...] = ()) -> tuple[PlannedRun, ...]:
+    """The runs for the tables that have a job, each run with the same `arguments`.
 
     The rule: a table smaller than `small_table_bytes` with at most `packed_pending_bytes` waiting shares a run with others of the same
     job, until the run has `packed_run_bytes` waiting or `packed_run_tables` tables. Any other table has a run of its own.
-    First LoadInitial, then LoadIncremental; of a job, runs with the most bytes first, because they end last.
+    First LoadInitial, then LoadIncremental, then Rollback; of a job, runs with the most bytes first, because they end last.
     """
     runs: list[PlannedRun] = []
     for job in JOBS:
@@ -163,7 +165,9 @@ def pack_runs(tables: Iterable[TablePlan], limits: Limits) -> tuple[PlannedRun, 
         small = [table for table in chosen if is_small(table, limits)]
         lists = [[table] for table in chosen if not is_small(table, limits)]
         lists += groups(small, lambda table: table.pending_bytes, limits.packed_run_bytes, max(1, int(limits.packed_run_tables)))
-        of_job = [PlannedRun(job, tuple(table.path for table in some), sum(table.pending_bytes for table in some)) for some in lists]
+        of_job = [
+            PlannedRun(job, tuple(table.path for table in some), sum(table.pending_bytes for table in some), arguments) for some in lists
+        ]
         runs += sorted(of_job, key=lambda run: -run.pending_bytes)
     return tuple(runs)
 

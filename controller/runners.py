@@ -17,7 +17,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 import glue_jobs
-from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun
+from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, PlannedRun
 from glue_jobs.aws.translate import RETRYABLE, error_code
 from glue_jobs.core.errors import ConfigurationError, RetryLater
 from glue_jobs.core.limits import Limits
@@ -27,7 +27,7 @@ RUNNING_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 ENDED_STATES = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT", "ERROR", "EXPIRED"})
 # Glue's ways to say "not now": too many runs of the job, of the account, or too many requests.
 BACK_PRESSURE = RETRYABLE | {"ConcurrentRunsExceededException", "ResourceNumberLimitExceededException", "ServiceUnavailableException"}
-LOCAL_SCRIPTS = {LOAD_INITIAL: "load_initial.py", LOAD_INCREMENTAL: "load_incremental.py"}
+LOCAL_SCRIPTS = {LOAD_INITIAL: "load_initial.py", LOAD_INCREMENTAL: "load_incremental.py", ROLLBACK: "rollback.py"}
 LINES_KEPT = 20
 SPARK_BAR = re.compile(r"\s*(\[Stage \d+:.*\]\s*)*$")  # Spark's own progress bar, drawn again and again, and what wipes it out
 NOT_FOR_JOBS = ("raw", "runner", "job_prefix")  # settings that only the controller uses
@@ -76,7 +76,7 @@ class Runner(ABC):
 
 
 class GlueRunner(Runner):
-    """Runs of Glue jobs. The settings stand in the jobs' default arguments; a run is given its paths and its id, nothing else."""
+    """Runs of Glue jobs. The settings stand in the jobs' default arguments; a run is given its paths, its id and its own arguments."""
 
     def __init__(self, glue: Any, settings: Settings) -> None:
         self._glue = glue
@@ -86,7 +86,7 @@ class GlueRunner(Runner):
 
     def start(self, run: PlannedRun, run_id: str) -> str:
         name = self._prefix + run.job
-        arguments = {"--path": ",".join(run.paths), "--run_id": run_id}
+        arguments = {"--path": ",".join(run.paths), "--run_id": run_id, **{f"--{name}": value for name, value in run.arguments}}
         try:
             return str(self._glue.start_job_run(JobName=name, Arguments=arguments)["JobRunId"])
         except ClientError as error:
@@ -183,14 +183,14 @@ class LocalRunner(Runner):
 
 
 def job_arguments(settings: Settings, run: PlannedRun, run_id: str) -> list[str]:
-    """The arguments of a local run: its paths and id, and every setting that differs from its default."""
+    """The arguments of a local run: its paths and id, every setting that differs from its default, and its own."""
     values: dict[str, Any] = {}
     for name in setting_names():
         holder = settings.limits if name in _LIMIT_NAMES else settings
         values[name] = getattr(holder, name)
     given = {name: str(value) for name, value in values.items() if value not in ("", None) and name not in NOT_FOR_JOBS}
     pairs = [(name, value) for name, value in given.items() if name not in _LIMIT_NAMES or value != str(getattr(Limits(), name))]
-    words = [f"--{name}={value}" for name, value in pairs]
+    words = [f"--{name}={value}" for name, value in (*pairs, *run.arguments)]
     return [f"--path={','.join(run.paths)}", f"--run_id={run_id}", *words]
 
 

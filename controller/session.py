@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from controller.dispatch import Dispatch, Dispatched
@@ -44,14 +45,22 @@ class Session:
         """Plan, execute, report."""
         started = self.host.now()
         plan = self.plan(create=True)
+        return plan, self.execute(plan, started)
+
+    def execute(self, plan: RunPlan, started: datetime) -> RunReport:
+        """Start the plan's runs, wait for them and report."""
         run_id = self.settings.run_id or self.host.new_id()
         self.host.log("planned", {"run": run_id, "tables": len(plan.tables), "runs": len(plan.runs)})
         done = self._dispatch(plan, run_id) if plan.runs else Dispatched()
-        return plan, build_report(plan, done, run_id, started, self.host.now())
+        return build_report(plan, done, run_id, started, self.host.now())
 
     def _check(self) -> None:
         if not self.settings.paths:
             self.settings.require("raw", "lake")
+        self.check_runner()
+
+    def check_runner(self) -> None:
+        """Refuse before anything is read what would only fail when a run is started."""
         if self.settings.runner == "local":
             self.settings.require("database")
 

@@ -40,6 +40,19 @@ def check_lake_bucket(s3: S3Client, bucket: str, prefix: str = "") -> list[str]:
     return []
 
 
+def noncurrent_days(s3: S3Client, bucket: str, prefix: str = "") -> int | None:
+    """Days for which the bucket keeps the data of a hidden file below `prefix`, at least; None: for good."""
+    try:
+        rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket).get("Rules", [])
+    except ClientError as error:
+        if error_code(error) == "NoSuchLifecycleConfiguration":
+            return None
+        raise
+    enabled = [rule for rule in rules if rule.get("Status") == "Enabled" and _covers(rule, prefix)]
+    days = [rule.get("NoncurrentVersionExpiration", {}).get("NoncurrentDays") for rule in enabled]
+    return min((int(number) for number in days if number is not None), default=None)
+
+
 def _check_rule(bucket: str, prefix: str, rule: Any) -> None:
     """Refuse a rule that takes files away which the program still counts on."""
     if rule.get("Status") != "Enabled" or not _covers(rule, prefix):

@@ -15,7 +15,11 @@ Every error can be pickled, because it may be raised in a Spark task and read in
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import Any
+
+_PLACEHOLDER = re.compile(r"\bPATH\b")
 
 
 class DmslakeError(Exception):
@@ -77,6 +81,12 @@ class DifferenceFound(DmslakeError):
     """A check ran to its end and found a difference."""
 
     exit_code = 5
+
+
+def name_table(error: DmslakeError, path: str) -> DmslakeError:
+    """The error itself, with the table's path in its way out instead of PATH, so that the command in it can be pasted."""
+    error.todo = _PLACEHOLDER.sub(lambda _: shlex.quote(path), error.todo)
+    return error
 
 
 def blocked(code: str, what: str, *, where: str = "", expected: str = "", found: str = "", todo: str | None = None) -> TableBlocked:

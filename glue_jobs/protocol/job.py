@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import sys
 import time
@@ -16,7 +15,7 @@ from typing import Any, Callable
 from glue_jobs.aws.clients import Deadline, make_clients
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
-from glue_jobs.core.errors import DmslakeError, LeaseHeld, TableBlocked, UsageError
+from glue_jobs.core.errors import DmslakeError, LeaseHeld, TableBlocked, UsageError, name_table
 from glue_jobs.core.paths import TablePath, find_path
 from glue_jobs.core.settings import Settings, parse_arguments, read_settings
 from glue_jobs.core.state import read_state
@@ -34,9 +33,6 @@ _SAMPLE_ARGUMENTS = {
     "lastIncrementalFile": "it stands in the item's attribute LastIncrementalFile",
     "newIncrementalFile": "the job finds the files itself",
 }
-
-
-_PLACEHOLDER = re.compile(r"\bPATH\b")
 
 
 def job_settings(given: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
@@ -147,7 +143,7 @@ def _take(context: JobContext, path: TablePath) -> tuple[Lease, TableRun]:
 def _fail(log: JobLog, error: Exception) -> DmslakeError:
     """The error as one of ours; one that we did not foresee keeps its type's name and its trace goes to the log."""
     if isinstance(error, DmslakeError):
-        error.todo = _PLACEHOLDER.sub(lambda _: log.table, error.todo)  # so that the command in it can be pasted
+        name_table(error, log.table)
         log.event("blocked" if isinstance(error, TableBlocked) else "failed", error=describe(error))
         return error
     import traceback

@@ -36,6 +36,7 @@ JOBS: tuple[Job, ...] = (
     Job("Controller", PYTHON_SHELL, "controller/main.py", max_concurrent_runs=1),
     Job("LoadInitial", SPARK, "glue_jobs/load_initial.py", max_concurrent_runs=4),
     Job("LoadIncremental", SPARK, "glue_jobs/load_incremental.py", max_concurrent_runs=4),
+    Job("Rollback", SPARK, "glue_jobs/rollback.py", max_concurrent_runs=4),
 )
 
 

@@ -93,13 +93,15 @@ class TableRun:
 
     def change(self, make: Callable[[str], Work], **facts: Any) -> ChangeRecord:
         """One change: work, record, commit, converge, catalog. make: the work for a new change id; facts: of it, for the log."""
-        started = time.monotonic()
+        started, before = time.monotonic(), self.snapshot
         change = self._next_id()
         self.context.log.event("work", change=change, **facts)
         work = make(change)
         self.lease.check()
         record = self._commit(work, change)
-        self._publish(record, redo=False, everything=work.kind in GOES_TO)
+        # Going back or forth may change columns and layout as no single change does: then every partition is looked at.
+        reshaped = (before.schema, before.partitioning) != (self.snapshot.schema, self.snapshot.partitioning)
+        self._publish(record, redo=False, everything=work.kind in GOES_TO and reshaped)
         self.context.log.event("committed", seconds=round(time.monotonic() - started, 3), **summary(record))
         return record
 

@@ -5,7 +5,9 @@ The order of rows in a file is kept, so that a file sorted by key stays sorted.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from glue_jobs.aws.ranged import open_object
+from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.data_files import dictionary_columns, read_columns, read_data_file, read_rows
@@ -57,10 +60,10 @@ class OpenFile:
     @classmethod
     def open(cls, place: Place, shape: Shape, file: DataFile, renames: tuple[tuple[str, str], ...] = ()) -> OpenFile:
         limit = place.limits.stream_file_bytes
-        source = open_object(
-            place.s3, place.lake.bucket, place.lake.key + file.path, file.size_bytes, etag=file.etag or None, whole_up_to=limit
-        )
-        return cls(place, shape, file, read_data_file(source, file.path), file.size_bytes <= limit, renames)
+        bucket, key = place.lake.bucket, place.lake.key + file.path
+        with _told_of_the_lake(shape.table):
+            source = open_object(place.s3, bucket, key, file.size_bytes, etag=file.etag or None, whole_up_to=limit)
+            return cls(place, shape, file, read_data_file(source, file.path), file.size_bytes <= limit, renames)
 
     @property
     def dictionary(self) -> list[str]:
@@ -85,16 +88,30 @@ class OpenFile:
 
     def _tables(self, columns: list[str] | None) -> Iterator[pa.Table]:
         where = f"s3://{self.place.lake.bucket}/{self.place.lake.key}{self.file.path}"
-        if self.whole:
-            names = self.parquet.schema_arrow.names if columns is None else columns
-            yield read_columns(self.parquet, names, where)
-        else:
-            yield from read_rows(self.parquet, columns, where)
+        with _told_of_the_lake(self.shape.table):
+            if self.whole:
+                names = self.parquet.schema_arrow.names if columns is None else columns
+                yield read_columns(self.parquet, names, where)
+            else:
+                yield from read_rows(self.parquet, columns, where)
 
     def _complete(self, table: pa.Table) -> pa.Table:
         if self.renames:
             table = table.rename_columns([self._new_name(name) for name in table.column_names])
         return with_partition_columns(table, self.shape.partitioning, self.file.partition, self.shape.schema)
+
+
+@contextmanager
+def _told_of_the_lake(table: str) -> Iterator[None]:
+    """A file that is gone or changed is one of the lake's here, not one of DMS's: somebody deleted or overwrote it."""
+    try:
+        yield
+    except TableBlocked as error:
+        code = {"raw-file-gone": "data-file-gone", "raw-file-changed": "data-file-changed"}.get(error.code)
+        if code is None:
+            raise
+        todo = f"`dmslake verify {shlex.quote(table)} --repair` restores data files that a person deleted; find out who writes there"
+        raise TableBlocked(error.message, code, todo) from error
 
 
 def has_hits(opened: OpenFile, net: NetChanges) -> bool:

@@ -47,8 +47,9 @@ def test_a_data_file_that_a_person_deleted_blocks_the_table(served_table: MakeTa
 
     error = table.blocked(**SPARK)
 
-    assert error["code"] == "raw-file-gone"
+    assert error["code"] == "data-file-gone"
     assert path in error["message"]
+    assert f"dmslake verify {table.path} --repair" in error["todo"]
 
 
 def test_an_error_comes_back_as_it_was() -> None:

@@ -23,7 +23,7 @@ pytest_plugins = ("tests.no_skips", "tests.work_tables")
 ROOT = Path(__file__).parent.parent
 
 # Cheapest first; a folder that is not named comes last.
-ORDER = ("core", "aws", "protocol", "controller", ".", "runtimes", "local", "spark", "database")
+ORDER = ("core", "model", "aws", "protocol", "controller", ".", "runtimes", "local", "spark", "database")
 
 
 def left_out() -> dict[str, str]:

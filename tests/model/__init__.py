@@ -10,7 +10,9 @@ and the scenarios add deaths, commits whose answer is lost or that arrive late o
     invariants.py   what must be true                                  explore.py      all states, and the shortest way to each harm
     scenarios.py    small scenarios, and which rule each of them is a test of
 
-Change the model before you change the protocol. Each rule in its own words, and the code that keeps it:
+test_in_step.py compares the writes of whole runs, the model's and the code's. Change the model before you change the protocol.
+
+Each rule in its own words, and the code that keeps it:
 
     owner_is_random
         A lease's owner is another one for each process, so that a run never takes another's lease for its own whose answer was lost.

@@ -128,10 +128,17 @@ def _is_repaired(state: State, rules: Rules, faults: frozenset[str]) -> bool:
 
 def plain_run(state: State, rules: Rules, faults: frozenset[str] = frozenset()) -> State:
     """The state after one scheduled run that nobody disturbs and nothing fails."""
-    state = state._replace(writers=(Writer("Z", (), "look"),))
-    calm = faults & {"catalog", "lenient"}
-    for _ in range(PLAIN_RUN_STEPS):
-        if state.writers[0].at == "end":
-            break
-        state = next(REQUESTS[state.writers[0].at](Turn(state, 0, rules, calm))).state
+    for _, after in walk(state, (), rules, faults & {"catalog", "lenient"}):
+        state = after
     return canonical(state)
+
+
+def walk(state: State, jobs: tuple[str, ...], rules: Rules = ALL, faults: frozenset[str] = frozenset()) -> Iterator[tuple[str, State]]:
+    """The requests of a run that is alone, each with the state after it; of several outcomes always the first, the good one."""
+    state = state._replace(writers=(Writer("Z", jobs, "look"),))
+    for _ in range(PLAIN_RUN_STEPS):
+        request = state.writers[0].at
+        if request == "end":
+            return
+        state = next(REQUESTS[request](Turn(state, 0, rules, faults))).state
+        yield request, state

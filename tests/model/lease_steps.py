@@ -41,7 +41,7 @@ def _taken(turn: Turn, label: str, item: Item, fence: int) -> Step:
     if turn.rules.item_is_read_after_lease:
         return taken
     planned = plan(replace(turn, state=taken.state), turn.seen)
-    return planned._replace(label=f"{label}; {planned.label}")
+    return planned._replace(label=f"{turn.writer.name}: {label} / {planned.label}")
 
 
 def read(turn: Turn) -> Iterator[Step]:

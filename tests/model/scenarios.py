@@ -29,7 +29,12 @@ SCENARIOS = {
     "scheduled run after a rollback": _of(
         "batch rollback", "batch", faults="deaths", meets=("A: commit A2", "B: commit B1", "nothing to do")
     ),
-    "zombie whose successor rolled back": _of("batch", "rollback-resume batch", faults="deaths", meets=("B: commit B2", "complete f0@B1")),
+    "zombie whose successor rolled back": _of(
+        "batch",
+        "batch rollback-resume batch",
+        faults="deaths",
+        meets=("A: commit A1 refused", "complete f0@B2", "hide fB1a", "B: commit B3"),
+    ),
     "uploads gone": _of(
         "batch", "rest", faults="lifecycle deaths", meets=("A1 is lost", "lifecycle aborts fA1a", "B: finish A1", "B: finish A2")
     ),

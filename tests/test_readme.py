@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import os
 import re
 import shlex
@@ -33,8 +34,9 @@ from tests.document_shell import ROOT, Block, DocumentShell, blocks
 
 README = ROOT / "README.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
+UNDO = ROOT / "docs" / "undo.md"
 SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
-RUN_HERE = {README, OPERATIONS}
+RUN_HERE = {README, OPERATIONS, UNDO}
 RUN_ELSEWHERE = {ROOT / "docs" / "capture.md"}
 
 
@@ -121,7 +123,7 @@ def selects(block: Block) -> list[str]:
 
 
 def test_operations_from_top_to_bottom(shell: DocumentShell) -> None:
-    """Every command of docs/operations.md succeeds, and the lake has what they say."""
+    """Every command of docs/operations.md and, on the same tables, of docs/undo.md succeeds, and the lake has what they say."""
     printed = "\n".join(shell.run(block) for block in blocks(OPERATIONS) if block.language == "sh")
     state = shell.run(Block("sh", "", "dmslake schema shop.orders; dmslake status --check"))
 
@@ -129,6 +131,11 @@ def test_operations_from_top_to_bottom(shell: DocumentShell) -> None:
     assert re.search(r"reload\s+committed", printed)
     assert re.search(r"repartition\s+committed", printed)
     assert re.search(r"^state +string", state, re.MULTILINE)
+
+    undone = "\n".join(shell.run(block) for block in blocks(UNDO) if block.language == "sh")
+    end = shell.run(Block("sh", "", "dmslake verify shop.orders shop.stores; dmslake history shop.orders --output json"))
+    assert "exit code 5" in undone
+    assert [change["kind"] for change in json.loads(end[end.index("{") :])["changes"]][:2] == ["reapply", "rollback"]
 
 
 def test_set_up_lines_are_what_there_is(variables: dict[str, str]) -> None:

@@ -53,6 +53,15 @@ def _copy_part(s3: S3Client, bucket: str, source: str, version: VersionEntry, ta
     except ClientError as error:
         if error_code(error) in _GONE | _CHANGED:
             raise version_gone(bucket, source, f"version {version.version_id}") from error
+        if error_code(error) == "InvalidObjectState":
+            raise blocked(
+                "version-archived",
+                "a data file can't be restored right now: a lifecycle rule moved its data version to an archive",
+                where=f"s3://{bucket}/{source}",
+                expected="a storage class that can be read at once",
+                found=f"version {version.version_id}, archived",
+                todo="restore the version (aws s3api restore-object), then run again; take NoncurrentVersionTransitions out of the rule",
+            ) from error
         raise
     return Part(number, bare_etag(answer["ETag"]), answer.get("ChecksumCRC32", ""))
 

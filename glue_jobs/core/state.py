@@ -22,6 +22,7 @@ PERSON_ATTRIBUTES = (
     "PrimaryKey", "PartitionKey", "ActiveFlag", "LastFullLoadDate", "LastIncrementalFile", "Paused", "out_path",
     "TimestampColumn", "LoadQuietMinutes", "LateWindowHours", "EmptyPartition", "Request", "SkipFiles",
 )  # fmt: skip
+BY_HAND = "by-hand"  # the code of a block that a person wrote
 REQUESTS = ("reload", "widen", "schema-accept", "schema-rename", "repartition")
 
 
@@ -247,5 +248,5 @@ def _blocked(item: Mapping[str, Any]) -> BlockedBy | None:
         return None
     data = _json(item, "Blocked")
     if not data:  # a person wrote a reason of their own
-        return BlockedBy("by-hand", str(value), "remove the attribute Blocked, or `dmslake unblock`", "")
+        return BlockedBy(BY_HAND, str(value), "remove the attribute Blocked, or `dmslake unblock`", "")
     return BlockedBy(*(str(data.get(name, "")) for name in ("code", "message", "todo", "signature")))

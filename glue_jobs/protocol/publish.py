@@ -88,6 +88,10 @@ def given_back(state: TableState, lost: ChangeRecord) -> dict[str, Any]:
         before["LastFullLoadDate"] = state.item.get("LastFullLoadDate")
     if state.request:
         before.pop("Request", None)
+    if state.primary_key != lost.primary_key:
+        before.pop("PrimaryKey", None)
+    if state.partitioning != lost.partitioning:
+        before.pop("PartitionKey", None)
     if lost.kind in GOES_TO:
         before["Paused"] = f"the {lost.kind} {lost.id} was taken back, because its copies were gone before they were published; do it again"
     return before

@@ -38,14 +38,16 @@ class Prepared:
     sources: dict[str, Source]
 
 
-def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish) -> Prepared:
+def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str | None = None) -> Prepared:
     """What would be done for the wish, checked: raw files that become pending and data versions are there. Reads only.
 
-    Raises UsageError for a wish that can't be meant, TableBlocked (code version-gone, pending-file-gone) for one that can't be kept.
+    goal_id: the change that the wish leads to, where that was found out before. Raises UsageError for a wish that can't be meant,
+    TableBlocked (code version-gone, pending-file-gone) for one that can't be kept.
     """
     wish.check()
     lineage = Lineage(s3, state.lake, head.change)
-    goal_id = find_goal(lineage, wish)
+    if goal_id is None:
+        goal_id = find_goal(lineage, wish)
     goal = snapshot_of(s3, state.lake, read_record(s3, state.lake, goal_id)) if goal_id else Snapshot()
     since = tuple(lineage.back(after=goal_id))
     undone, redone = rows_apart(lineage, head.stands_for, goal.stands_for)
@@ -70,9 +72,11 @@ def roll_back(wish: Wish, dry_run: bool = False) -> Act:
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
+        # Found before anything is finished: where the last change turns out lost, `previous` must not be one more.
+        goal_id = find_goal(Lineage(run.s3, run.state.lake, run.snapshot.change), wish.check())
         if run.unfinished and not dry_run:
             run.finish()
-        prepared = prepare(run.s3, run.state, run.snapshot, wish)
+        prepared = prepare(run.s3, run.state, run.snapshot, wish, goal_id)
         run.context.log.event("plan", dry_run=dry_run, **facts(prepared.plan))
         if prepared.plan.is_nothing:
             run.note = "nothing to do: the table already has that state"

@@ -8,6 +8,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from glue_jobs.aws.records import list_records, write_record
+from glue_jobs.aws.uploads import abort_upload, list_open_uploads
 from glue_jobs.aws.versions import key_versions
 from tests.lake import LakeTable
 from tests.protocol.runs import die, forget_lease, run_on
@@ -287,8 +288,8 @@ def test_a_rollback_whose_copies_vanish_before_they_are_published_is_taken_back(
     """A lifecycle rule aborts the uploads of a committed rollback: the table is as before it, and says so in its pause."""
     wire = Wire()
     die(wire, history, "Rollback", lambda request, forward: wire.kill() if request.is_completion() else forward(), to="previous")
-    for upload in history.clients.s3.list_multipart_uploads(Bucket=history.out_path.bucket, Prefix=history.out_path.key)["Uploads"]:
-        history.clients.s3.abort_multipart_upload(Bucket=history.out_path.bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    for upload in list_open_uploads(history.clients.s3, history.out_path.bucket, history.out_path.key):
+        abort_upload(history.clients.s3, history.out_path.bucket, upload.key, upload.id)
 
     assert history.run() == 0
     item, rows, kinds = history.item(), history.rows(), [record.kind for record in history.lineage().back()][:2]
@@ -310,3 +311,36 @@ def test_records_that_never_landed_are_no_history(history: LakeTable) -> None:
 
     assert (history.rows(), len(known), len(changes(history))) == (FIRST, 4, 4)
     assert known[-1] not in changes(history)
+
+
+def test_undo_of_a_change_that_turns_out_lost_undoes_only_that(history: LakeTable) -> None:
+    """`previous` means the change before the one that the person sees as the last, although its uploads were gone."""
+    history.cdc([("I", (9, "nine"))])
+    wire = Wire()
+    die(wire, history, "LoadIncremental", lambda request, forward: wire.kill() if request.is_completion() else forward())
+    for upload in list_open_uploads(history.clients.s3, history.out_path.bucket, history.out_path.key):
+        abort_upload(history.clients.s3, history.out_path.bucket, upload.key, upload.id)
+
+    rolled_back(history, to="previous")
+
+    assert (history.rows(), history.head().kind) == (SECOND, "lost")
+    assert history.item()["LastRun"]["note"] == "nothing to do: the table already has that state"
+
+
+def test_an_archived_version_says_how_to_get_it_back(history: LakeTable) -> None:
+    """A rule that moves noncurrent versions to Glacier: refused, nothing left."""
+    wire = Wire()
+    archived = b"<Error><Code>InvalidObjectState</Code><Message>archived</Message></Error>"
+
+    code = run_on(wire, history, "Rollback", once(Request.is_copy, lambda forward: answer(403, archived)), to="previous", lease_seconds=60)
+
+    error = history.item()["LastRun"]["error"]
+    assert (code, error["code"], "restore-object" in error["todo"]) == (1, "version-archived", True)
+    assert (history.open_uploads(), history.rows()) == ([], SECOND)
+
+
+def test_a_persons_own_block_stays(history: LakeTable) -> None:
+    """A rollback ends a block of the program's, not one that a person wrote."""
+    history.edit(Blocked="hands off until Monday")
+
+    assert rolled_back(history, to="previous")["Blocked"] == "hands off until Monday"

@@ -13,10 +13,12 @@ from controller.cli.asking import recover, reload, repartition, schema, unblock,
 from controller.cli.call import setting_options
 from controller.cli.listing import settings
 from controller.cli.local import capture, demo, up
+from controller.cli.past import history, show
 from controller.cli.running import plan
 from controller.cli.running import run as run_command
 from controller.cli.standing import status
 from controller.cli.tables import activate, deactivate, tables
+from controller.cli.undoing import reapply, rollback
 from glue_jobs import __version__
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.errors import DmslakeError
@@ -24,6 +26,7 @@ from glue_jobs.core.errors import DmslakeError
 INTERRUPTED = 130
 COMMANDS = (
     demo, up, capture, tables, activate, deactivate, plan, run_command, status,
+    history, show, rollback, reapply,
     reload, unblock, recover, schema, widen, repartition, settings,
 )  # fmt: skip
 

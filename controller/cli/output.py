@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-NUMBER_CHARS = frozenset("0123456789.,+-−– kMGTiBsmhd")
+NUMBER = re.compile(r"([+−-]?\d[\d.,]*|B|[KMGT]iB|s|min|h|d)( |$)")
 
 
 @dataclass(frozen=True)
 class View:
-    """A table for people: column heads and rows of texts."""
+    """A table for people: column heads and rows of texts. optional: groups of columns that a narrow terminal does
+    without, the first group goes first."""
 
     columns: tuple[str, ...]
     rows: Sequence[Sequence[str]]
+    optional: tuple[tuple[str, ...], ...] = ()
+
+    def without(self, *names: str) -> View:
+        """The view without some columns."""
+        kept = [at for at, name in enumerate(self.columns) if name not in names]
+        rows = [[row[at] for at in kept] for row in self.rows]
+        return View(tuple(self.columns[at] for at in kept), rows, self.optional)
+
+    def without_empty(self, *names: str) -> View:
+        """The view without those of the columns that are empty in every row."""
+        return self.without(*(name for name in names if not any(row[self.columns.index(name)] for row in self.rows)))
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A command's result. data: all of it, for JSON. views, lines: what a person wants to see of it."""
+    """A command's result. data: all of it, for JSON. title, views, lines: what a person wants to see of it, in this order."""
 
     data: Any
     views: Sequence[View] = ()
     lines: Sequence[str] = ()
+    title: Sequence[str] = ()
 
 
 class Output(ABC):
@@ -54,6 +69,8 @@ class TextOutput(Output):
         self._stream = stream or sys.stdout
 
     def show(self, answer: Answer) -> None:
+        for line in answer.title:
+            print(line, file=self._stream)
         for view in answer.views:
             if not view.rows:
                 continue
@@ -82,16 +99,39 @@ def _fit(cell: str, width: int, to_right: bool) -> str:
 def _is_numeric(view: View, at: int) -> bool:
     """Whether a column holds numbers (with units), which stand on the right."""
     cells = [row[at] for row in view.rows if row[at]]
-    return bool(cells) and all(set(cell) <= NUMBER_CHARS for cell in cells)
+    return bool(cells) and all(not NUMBER.sub("", cell) for cell in cells)
+
+
+def labelled(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines of a label and a text each, those without a text left out."""
+    some = [(label, text) for label, text in pairs if text]
+    width = max((len(label) for label, _ in some), default=0)
+    return [f"{label.ljust(width)}  {text}" for label, text in some]
+
+
+def _fitting(view: View, width: int) -> View:
+    """The view with as many of its columns as the terminal has room for."""
+    for names in view.optional:
+        if _framed_width(view) <= width:
+            break
+        view = view.without(*names)
+    return view
+
+
+def _framed_width(view: View) -> int:
+    cells = [max(cell_len(row[at]) for row in (view.columns, *view.rows)) for at in range(len(view.columns))]
+    return sum(cells) + 3 * len(cells) + 1
 
 
 def _print_framed(view: View, stream: TextIO) -> None:
+    console = Console(file=stream, markup=False, highlight=False)
+    view = _fitting(view, console.width)
     table = Table(header_style="bold")
     for at, name in enumerate(view.columns):
         table.add_column(name, justify="right" if _is_numeric(view, at) else "left", overflow="fold")
     for row in view.rows:
         table.add_row(*row)
-    Console(file=stream, markup=False, highlight=False).print(table)
+    console.print(table)
 
 
 def make_output(name: str) -> Output:

@@ -42,8 +42,12 @@ def run(call: Call, paths: tuple[str, ...], dry_run: bool) -> int:
 
 
 def _narrowed(call: Call, paths: Sequence[str]) -> Call:
-    chosen = tuple(part.strip() for path in paths for part in path.split(",") if part.strip())
-    return replace(call, settings=replace(call.settings, paths=chosen))
+    return replace(call, settings=replace(call.settings, paths=split_paths(paths)))
+
+
+def split_paths(paths: Sequence[str]) -> tuple[str, ...]:
+    """The tables named on the command line, also by comma."""
+    return tuple(part.strip() for path in paths for part in path.split(",") if part.strip())
 
 
 def show_plan(call: Call) -> int:
@@ -61,9 +65,7 @@ def run_and_show(call: Call) -> int:
     with call.session() as session:
         _, report = session.run()
     warn((*without_effect(call), *report.warnings))
-    call.output.show(
-        Answer(report.to_dict(), [View(REPORT_COLUMNS, [_report_row(table) for table in report.tables])], report_lines(report))
-    )
+    call.output.show(Answer(report.to_dict(), [View(REPORT_COLUMNS, [report_row(table) for table in report.tables])], report_lines(report)))
     return report.exit_code
 
 
@@ -115,7 +117,8 @@ def _plan_lines(planned: RunPlan) -> list[str]:
 REPORT_COLUMNS = ("table", "action", "outcome", "inserted", "updated", "deleted", "ignored", "rows", "files", "seconds", "change")
 
 
-def _report_row(table: TableReport) -> list[str]:
+def report_row(table: TableReport) -> list[str]:
+    """A table's row under REPORT_COLUMNS."""
     files = " ".join(filter(None, [count_text(table.files_added, "+"), count_text(table.files_superseded, "−")]))
     counts = [count_text(table.inserted), count_text(table.updated), count_text(table.deleted), count_text(table.ignored)]
     seconds = f"{table.seconds:.1f}" if table.seconds else ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from glue_jobs.core.errors import UsageError
 
+CHANGE_CHARS = 26
 _ID = re.compile(r"(\d{10})-(\d{6})-([0-9a-f]{8})")
 
 

@@ -60,7 +60,7 @@ LAYERS = {
     "controller.cli": Layer(
         ours=JOB_PARTS - {"glue_jobs.spark"} | {"controller"},
         others=AWS_SDK | {"click", "rich"},
-        loaded=frozenset({"infra"}),
+        loaded=frozenset({"infra", "glue_jobs.spark"}),
     ),
 }
 

@@ -23,10 +23,13 @@ from glue_jobs.core.paths import TablePath, lake_folder
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import default_item, read_state
+from glue_jobs.core.verify import Verified
 from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.lineage import Lineage
+from glue_jobs.protocol.verify import Place, verify
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.partition_columns import with_partition_columns
+from glue_jobs.spark.verify_files import check_files
 from infra.local.dms_files import DmsRow, cdc_file_name, dms_parquet, dms_table, load_file_name
 
 DRIVER = "1000000000"  # bytes: all work in the driver, no Spark
@@ -161,6 +164,15 @@ class LakeTable:
         assert self.visible() == set(self.snapshot().files)
         assert "Publishing" not in self.item()
         assert "LeaseOwner" not in self.item()
+
+    def verified(self, *, quick: bool = False) -> Verified:
+        """What `dmslake verify` finds."""
+        place = Place(self.clients.s3, self.clients.glue, self.state_table, self.environment["DMSLAKE_DATABASE"])
+        return verify(place, self.path, None if quick else check_files)
+
+    def verify(self, *, quick: bool = False) -> list[str]:
+        """The codes of the differences that `dmslake verify` finds; none for a table that is fine."""
+        return sorted(finding.code for finding in self.verified(quick=quick).differences)
 
     def state(self) -> Any:
         return read_state(self.item())

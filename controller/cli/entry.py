@@ -19,6 +19,7 @@ from controller.cli.running import run as run_command
 from controller.cli.standing import status
 from controller.cli.tables import activate, deactivate, tables
 from controller.cli.undoing import reapply, rollback
+from controller.cli.verifying import verify_command
 from glue_jobs import __version__
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.errors import DmslakeError
@@ -26,7 +27,7 @@ from glue_jobs.core.errors import DmslakeError
 INTERRUPTED = 130
 COMMANDS = (
     demo, up, capture, tables, activate, deactivate, plan, run_command, status,
-    history, show, rollback, reapply,
+    history, show, rollback, reapply, verify_command,
     reload, unblock, recover, schema, widen, repartition, settings,
 )  # fmt: skip
 

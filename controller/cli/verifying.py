@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,6 +15,7 @@ import click
 
 from controller.cli.call import Call, with_call
 from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, size_text
+from controller.cli.running import split_paths
 from controller.gather import Facts, in_threads
 from controller.session import Session
 from glue_jobs.aws.clients import Deadline, aws_error, make_clients, translated
@@ -68,7 +71,7 @@ def verify_command(call: Call, paths: tuple[str, ...], quick: bool, is_repair: b
         raise UsageError("--dry-run says what --repair would do", "bad-argument", "give --repair --dry-run; verify alone changes nothing")
     check_files = None if quick else load_check()
     started = time.monotonic()
-    chosen = tuple(part.strip() for path in paths for part in path.split(",") if part.strip())
+    chosen = split_paths(paths)
     with call.session() as session:
         facts = session.gather(chosen, discover=False, wants=lambda state: False).tables
         facts = facts if chosen else tuple(fact for fact in facts if fact.problem or (fact.state and fact.state.head))
@@ -176,14 +179,19 @@ def _lines(result: Result) -> list[str]:
     if len(findings) > SHOWN:
         lines.append(f"{result.path}: {len(findings) - SHOWN} more findings (--output json shows all)")
     for finding in {finding.todo: finding for finding in findings if finding.todo and finding.is_difference}.values():
-        lines.append(f"{result.path}: {finding.code}: what to do: {finding.todo.replace('PATH', result.path)}")
+        lines.append(f"{result.path}: {finding.code}: what to do: {_pasted(finding.todo, result.path)}")
     if result.repaired is not None:
         lines += [f"{result.path}: repair: {step}" for step in result.repaired.steps]
         lines += [f"{result.path}: repair: warning: {text}" for text in result.repaired.warnings]
         error = result.repaired.error
         if error is not None:
-            lines += problem_lines(result.path, "repair stopped", error.message, error.todo.replace("PATH", result.path))
+            lines += problem_lines(result.path, "repair stopped", error.message, _pasted(error.todo, result.path))
     return lines
+
+
+def _pasted(todo: str, path: str) -> str:
+    """The way out with the table's name in its commands, so that they can be pasted."""
+    return re.sub(r"\bPATH\b", lambda _: shlex.quote(path), todo)
 
 
 def _summary(results: Sequence[Result], seconds: float) -> str:

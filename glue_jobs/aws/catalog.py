@@ -12,6 +12,7 @@ from glue_jobs.aws.translate import RETRYABLE, error_code
 from glue_jobs.core.errors import DmslakeError, RetryLater, blocked
 from glue_jobs.core.partitioning import NULL_FOLDER, Partitioning, PartitionValues, folder_of
 from glue_jobs.core.schema import Schema
+from glue_jobs.core.verify import CatalogPartition, CatalogTable
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -213,6 +214,31 @@ def list_partitions(glue: GlueClient, database: str, name: str) -> Iterator[Part
     """The values of the table's partitions as Glue lists them, null as None."""
     for partition in _partitions(glue, database, name):
         yield tuple(None if value == NULL_FOLDER else value for value in partition["Values"])
+
+
+def read_table(glue: GlueClient, database: str, name: str) -> CatalogTable | None:
+    """The Glue table and its partitions as they are, None if there is none. Reads only."""
+    found = _find_table(glue, database, name)
+    if found is None:
+        return None
+    partitions = _partitions(glue, database, name) if found.get("PartitionKeys") else ()
+    return CatalogTable(
+        location=str(found.get("StorageDescriptor", {}).get("Location", "")),
+        owner=str(found.get("Parameters", {}).get(PATH, "")),
+        columns=_pairs(found.get("StorageDescriptor", {}).get("Columns", ())),
+        partition_columns=_pairs(found.get("PartitionKeys", ())),
+        partitions=tuple(_partition(entry) for entry in partitions),
+    )
+
+
+def _partition(entry: Any) -> CatalogPartition:
+    values = tuple(None if value == NULL_FOLDER else str(value) for value in entry["Values"])
+    storage = entry.get("StorageDescriptor", {})
+    return CatalogPartition(values, str(storage.get("Location", "")), _pairs(storage.get("Columns", ())))
+
+
+def _pairs(columns: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(column["Name"]), str(column.get("Type", ""))) for column in columns)
 
 
 def _partitions(glue: GlueClient, database: str, name: str) -> Iterator[Any]:

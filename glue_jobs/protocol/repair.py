@@ -1,0 +1,234 @@
+"""repair: the folder and the catalog made what the head's snapshot says, by exact lists out of the records. Others' objects stay.
+
+What is done, in this order, and each of it only if it is needed:
+  finish      a publish or catalog step that a run left
+  complete    uploads of the head's change that never became visible
+  hide        our files that must not be visible: superseded by a change on the lineage, or of a change that never landed
+  restore     the head's files that are hidden or overwritten come back as copies under new keys, as one change of kind `repair`
+  catalog     table, columns and partitions
+Dying in between leaves a table that is better than before; run it again.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from glue_jobs.aws.objects import hide
+from glue_jobs.aws.records import read_record
+from glue_jobs.aws.versions import versions_of
+from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.paths import S3Uri, TablePath
+from glue_jobs.core.record import ChangeRecord, DataFile
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState, read_state
+from glue_jobs.core.verify import compare_folder
+from glue_jobs.core.work import Work
+from glue_jobs.protocol.converge import UploadsGone, converge
+from glue_jobs.protocol.history import check_not_behind, snapshot_of
+from glue_jobs.protocol.job import run_table
+from glue_jobs.protocol.job_log import JobLog
+from glue_jobs.protocol.restore import Source, copy_files, find_sources
+from glue_jobs.protocol.table_run import JobContext, TableRun
+from glue_jobs.protocol.verify import GONE, Place, in_publish, list_folder, of_catalog, sort_strays
+
+NAMED = 3  # files that an error names
+
+
+@dataclass(frozen=True)
+class RepairPlan:
+    """What a repair does. finish: what is unfinished; complete: files of the head that were never made visible; hide: path → why;
+    restore: files of the head that come back; gone: those that can't; catalog: codes of what differs there.
+    """
+
+    finish: str = ""
+    complete: tuple[DataFile, ...] = ()
+    hide: dict[str, str] = field(default_factory=dict)
+    restore: tuple[DataFile, ...] = ()
+    sources: dict[str, Source] = field(default_factory=dict)
+    gone: tuple[DataFile, ...] = ()
+    catalog: tuple[str, ...] = ()
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.finish or self.complete or self.hide or self.restore or self.gone or self.catalog)
+
+    def steps(self) -> list[str]:
+        """The plan for people, in the order in which it is done."""
+        steps = [f"finish {self.finish}"] if self.finish else []
+        steps += [f"complete the upload of {file.path}" for file in self.complete]
+        steps += [f"hide {path} ({why})" for path, why in self.hide.items()]
+        steps += [f"restore {file.path} ({file.rows} rows, {file.size_bytes} bytes)" for file in self.restore if not self.gone]
+        steps += [f"can't restore {file.path}: its data version is no more" for file in self.gone]
+        return [*steps, *([f"write the catalog ({', '.join(self.catalog)})"] if self.catalog else [])]
+
+
+def plan_repair(place: Place, state: TableState, head: ChangeRecord, snapshot: Snapshot) -> RepairPlan:
+    """What a repair would do for the table as it stands. Reads only."""
+    s3, lake = place.s3, state.lake
+    check_not_behind(s3, lake, state.head, state.fence or 0, str(state.path))
+    awaited = in_publish(state, head)
+    folder = compare_folder(snapshot, list_folder(s3, lake))
+    missing = [file for file in folder.missing if file.path not in awaited]
+    complete = _never_visible(s3, lake, head, missing)
+    wanted = [file for file in missing if file not in complete] + [file for file, _ in folder.overwritten if file.path not in awaited]
+    sources, gone = find_sources(s3, lake, wanted) if wanted else ({}, ())
+    unknown = [path for path in folder.unknown if path not in awaited]
+    return RepairPlan(
+        finish=_unfinished(state),
+        complete=complete,
+        hide=dict(sort_strays(s3, lake, state.head, unknown).ours) if unknown else {},
+        restore=tuple(wanted),
+        sources=sources,
+        gone=gone,
+        catalog=_catalog_codes(place, state, snapshot),
+    )
+
+
+def _unfinished(state: TableState) -> str:
+    return f"the publish of {state.publishing}" if state.publishing else "the catalog step" if state.catalog_pending else ""
+
+
+def _never_visible(s3: Any, lake: S3Uri, head: ChangeRecord, missing: list[DataFile]) -> tuple[DataFile, ...]:
+    """The missing files that the head's change uploaded and whose key has no data: their uploads may still be completed."""
+    uploads = {file.path for file in head.added if file.upload is not None}
+    paths = [file for file in missing if file.path in uploads]
+    seen = versions_of(s3, lake.bucket, [lake.key + file.path for file in paths])
+    return tuple(file for file in paths if not seen[lake.key + file.path].data)
+
+
+def _catalog_codes(place: Place, state: TableState, snapshot: Snapshot) -> tuple[str, ...]:
+    if not place.database or state.publishing or state.catalog_pending:
+        return ()
+    return tuple(finding.code for finding in of_catalog(place, state, snapshot) if finding.is_difference)
+
+
+@dataclass
+class Repair:
+    """What the command does in a table's run; afterwards it knows the plan that it carried out."""
+
+    plan: RepairPlan = RepairPlan()
+    finished: str = ""
+    change: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    def __call__(self, run: TableRun) -> None:
+        run.may_block = False
+        run.open()
+        if not run.state.head:
+            run.note = "nothing to do: the table was never loaded"
+            return
+        if run.unfinished:
+            self.finished = run.state.publishing or run.state.catalog_pending
+            run.finish()
+        self.warnings = run.warnings
+        head = read_record(run.s3, run.state.lake, run.state.head)
+        self.plan = plan_repair(_place(run), run.state, head, run.snapshot)
+        run.context.log.event("plan", steps=self.plan.steps())
+        self._carry_out(run, head)
+
+    def _carry_out(self, run: TableRun, head: ChangeRecord) -> None:
+        plan = self.plan
+        if plan.complete:
+            plan = self.plan = self._complete(run, head)
+        if plan.hide:
+            run.lease.check()
+            hide(run.s3, run.state.lake.bucket, [run.state.lake.key + path for path in plan.hide])
+        if plan.gone or (plan.catalog and not plan.restore):
+            run.redo_catalog()
+        if plan.gone:
+            raise _gone(run.state.lake, plan)
+        if plan.restore:
+            record = run.change(lambda change: _work(run, plan, change), action="repair")
+            self.change = record.id
+
+    def _complete(self, run: TableRun, head: ChangeRecord) -> RepairPlan:
+        """Converge narrowed to the uploads that are wanted; those that are gone are found to have no source."""
+        run.lease.check()
+        paths = {file.path for file in self.plan.complete}
+        narrowed = replace(head, added=tuple(file for file in head.added if file.path in paths), superseded=())
+        try:
+            converge(run.s3, run.state.lake, narrowed, redo=True)
+        except UploadsGone:
+            left = plan_repair(_place(run), run.state, head, run.snapshot)
+            return replace(left, complete=(), gone=(*left.gone, *left.complete))
+        return self.plan
+
+
+def _place(run: TableRun) -> Place:
+    context = run.context
+    database = context.settings.database
+    return Place(run.s3, context.clients.glue if database else None, context.table, database)
+
+
+def _work(run: TableRun, plan: RepairPlan, change: str) -> Work:
+    """The change: the head's snapshot with copies in place of what is not there. All else stays, what a person has asked for too."""
+    snapshot = run.snapshot
+    kept = {name: run.state.item[name] for name in ("LastFullLoadDate",) if name in run.state.item}
+    return Work(
+        kind="repair",
+        target=snapshot.stands_for,
+        like=snapshot,
+        added=copy_files(run.s3, run.state.lake, plan.restore, plan.sources, change),
+        superseded=tuple(sorted(file.path for file in plan.restore)),
+        schema=snapshot.schema,
+        primary_key=snapshot.primary_key,
+        partitioning=snapshot.partitioning,
+        generation=snapshot.generation,
+        timestamp_column=snapshot.timestamp_column,
+        cursor_after=snapshot.cursor,
+        last_full_load=snapshot.last_full_load,
+        values=kept,
+        details={"state_of": snapshot.change, "bytes_copied": sum(file.size_bytes for file in plan.restore)},
+    )
+
+
+def _gone(lake: S3Uri, plan: RepairPlan) -> DmslakeError:
+    names = ", ".join(str(lake.join(file.path)) for file in plan.gone[:NAMED])
+    more = f" and {len(plan.gone) - NAMED} more" if len(plan.gone) > NAMED else ""
+    return DmslakeError(f"{len(plan.gone)} data file(s) can't be restored, so none was: {names}{more}", "version-gone", GONE)
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """How a repair ended. code: the exit code of its run; steps: what was done, or would be; change: the change it made, if any."""
+
+    code: int = 0
+    steps: tuple[str, ...] = ()
+    change: str = ""
+    warnings: tuple[str, ...] = ()
+    error: DmslakeError | None = None
+
+
+def preview_repair(place: Place, path: TablePath) -> Repaired:
+    """What a repair would do now; reads only, without a lease."""
+    state = read_state(place.table.get(str(path)) or {"path": str(path)})
+    if not state.head:
+        return Repaired()
+    head = read_record(place.s3, state.lake, state.head)
+    plan = plan_repair(place, state, head, snapshot_of(place.s3, state.lake, head))
+    return Repaired(steps=tuple(plan.steps()), error=_gone(state.lake, plan) if plan.gone else None)
+
+
+def repair_table(context: JobContext, path: TablePath) -> Repaired:
+    """Repair one table in this process, under its lease; its result goes to LastRun as that of any run."""
+    lines = io.StringIO()
+    act = Repair()
+    code = run_table(replace(context, log=JobLog(context.settings.run_id, context.clock, lines)), path, act)
+    steps = [f"finished change {act.finished}"] if act.finished else []
+    steps += act.plan.steps()
+    return Repaired(code, tuple(steps), act.change, tuple(act.warnings), next(_errors(lines.getvalue()), None))
+
+
+def _errors(log: str) -> Iterator[DmslakeError]:
+    """The failures in the log of a run."""
+    for line in log.splitlines():
+        event = json.loads(line)
+        if event["phase"] == "lease-held":
+            yield DmslakeError(event["message"], "lease-held", "run again when it has ended")
+        elif event["phase"] in ("failed", "blocked"):
+            error = event["error"]
+            yield DmslakeError(**error) if isinstance(error, dict) else DmslakeError(str(error), "unexpected")

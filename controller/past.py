@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -84,8 +84,7 @@ def _lineage(s3: Any, state: TableState) -> Lineage:
 def _judge(s3: Any, state: TableState, lineage: Lineage, records: Sequence[ChangeRecord], only: int | None, now: datetime) -> Past:
     """The records with their standing and whether one can go back to them; only: the place that is asked for, None for all."""
     oldest, rows_of = records[-1].id, stands_for(records[0])
-    live = {part.id for part in takewhile(lambda part: part.id >= oldest, rows_path(lineage, rows_of))} if rows_of >= oldest else set()
-    words = standings(records, state.head, live)
+    words = standings(records, state.head, _live(lineage, rows_of, oldest))
     warnings: list[str] = []
     days = _days(s3, state.lake, warnings)
     head = read_snapshot(s3, state.lake, state.head)
@@ -103,6 +102,19 @@ def _judge(s3: Any, state: TableState, lineage: Lineage, records: Sequence[Chang
         answers = read_restorable(len(records), needs, days, now, missing)
     changes = (PastChange(record, word, None if word == "lost" else answer) for record, word, answer in zip(records, words, answers))
     return Past(tuple(changes), head, lineage, False, days, looked_up, tuple(warnings))
+
+
+def _live(lineage: Lineage, change: str, oldest: str) -> set[str]:
+    """The changes from `oldest` on that the rows of `change` are made of."""
+    live = set()
+    try:
+        for part in rows_path(lineage, change):
+            if part.id < oldest:
+                break
+            live.add(part.id)
+    except TableBlocked:
+        pass  # a record further back than those that are shown: what is shown ends before it
+    return live
 
 
 def _days(s3: Any, lake: S3Uri, warnings: list[str]) -> int | None:

@@ -1,4 +1,4 @@
-"""Fixtures: a moto in this process, alone or behind a loopback port."""
+"""Fixtures: a moto in this process, alone or behind a loopback port; tables with a past on the embedded AWS."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from moto import mock_aws
 from moto.server import ThreadedMotoServer
 
 from glue_jobs.aws.clients import Clients, make_clients
+from infra.local.embedded import EmbeddedAws
+from tests.controller.past_world import Command, PastWorld, command, make_world
 from tests.controller.world import CREDENTIALS, World
+from tests.lake import LakeTable
 
 
 @pytest.fixture(scope="session")
@@ -64,3 +67,39 @@ def served(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> World:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     return World(make_clients(environment)).set_up()
+
+
+@pytest.fixture(scope="session")
+def lake_clients(embedded_aws: EmbeddedAws) -> Clients:
+    """Clients of the embedded AWS for all tests; a command makes its own."""
+    return make_clients(embedded_aws.environment())
+
+
+@pytest.fixture
+def past_world(embedded_aws: EmbeddedAws, lake_clients: Clients) -> PastWorld:
+    """An embedded AWS with a raw folder of the test's own."""
+    return make_world(embedded_aws, lake_clients)
+
+
+@pytest.fixture(scope="module")
+def kept_world(embedded_aws: EmbeddedAws, lake_clients: Clients) -> PastWorld:
+    """The same for the tests of a module that change nothing."""
+    return make_world(embedded_aws, lake_clients)
+
+
+@pytest.fixture
+def lake_command(past_world: PastWorld, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command line in this process on the test's own tables."""
+    return command(past_world, capsys, monkeypatch)
+
+
+@pytest.fixture
+def kept_command(kept_world: PastWorld, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command line in this process on the module's tables."""
+    return command(kept_world, capsys, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def kept_history(kept_world: PastWorld) -> LakeTable:
+    """A table with a load and two batches, for tests that change nothing."""
+    return kept_world.history()

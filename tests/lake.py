@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from glue_jobs import load_incremental, load_initial, rollback
-from glue_jobs.aws.clients import Clients, make_clients
+from glue_jobs.aws.clients import Clients, Deadline, make_clients
 from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.state_table import StateTable
@@ -25,7 +25,11 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import default_item, read_state
 from glue_jobs.core.verify import Verified
 from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.protocol.job import job_settings
+from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lineage import Lineage
+from glue_jobs.protocol.repair import Repaired, repair_table
+from glue_jobs.protocol.table_run import JobContext
 from glue_jobs.protocol.verify import Place, verify
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.partition_columns import with_partition_columns
@@ -144,19 +148,19 @@ class LakeTable:
         """Paths of the objects a reader lists below the table's folder."""
         return {file.key[len(self.out_path.key) :] for file in list_files(self.clients.s3, self.out_path.bucket, self.out_path.key)}
 
-    def read(self) -> pa.Table:
+    def read(self, snapshot: Snapshot | None = None, visible: set[str] | None = None) -> pa.Table:
         """The table as a reader by path sees it: every visible object, partition columns from the folders."""
-        snapshot, tables = self.snapshot(), []
-        for path in sorted(self.visible()):
+        snapshot, tables = snapshot or self.snapshot(), []
+        for path in sorted(self.visible() if visible is None else visible):
             data = read_bytes(self.clients.s3, self.out_path.bucket, self.out_path.key + path)
             table = pq.read_table(pa.BufferReader(data))
             table = with_partition_columns(table, snapshot.partitioning, values_of(path, snapshot.partitioning), snapshot.schema)
             tables.append(conform(table, snapshot.schema, path))
         return pa.concat_tables(tables) if tables else pa.table({column.name: [] for column in snapshot.schema})
 
-    def rows(self) -> list[tuple[Any, ...]]:
+    def rows(self, snapshot: Snapshot | None = None, visible: set[str] | None = None) -> list[tuple[Any, ...]]:
         """All rows, sorted by their text, in the lake's column order."""
-        table = self.read()
+        table = self.read(snapshot, visible)
         return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
 
     def check_folder(self) -> None:
@@ -173,6 +177,16 @@ class LakeTable:
     def verify(self, *, quick: bool = False) -> list[str]:
         """The codes of the differences that `dmslake verify` finds; none for a table that is fine."""
         return sorted(finding.code for finding in self.verified(quick=quick).differences)
+
+    def repair(self, **settings: str) -> Repaired:
+        """What `dmslake verify --repair` does when it found a difference."""
+        given = {"database": self.environment["DMSLAKE_DATABASE"], "lease_seconds": "5", **settings, "path": str(self.path)}
+        deadline = Deadline()
+        clients = make_clients(self.environment, deadline)
+        table = StateTable(clients, self.state_table.name)
+        log = JobLog("repair", lambda: datetime.now(timezone.utc))
+        context = JobContext("Repair", clients, deadline, table, job_settings(given, {}), log, log.clock)
+        return repair_table(context, self.path)
 
     def state(self) -> Any:
         return read_state(self.item())

@@ -18,7 +18,7 @@ from glue_jobs.aws.catalog import read_table
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.aws.state_table import StateTable
-from glue_jobs.aws.uploads import list_open_uploads
+from glue_jobs.aws.uploads import OpenUpload, list_open_uploads
 from glue_jobs.core.errors import ConfigurationError, TableBlocked, UsageError
 from glue_jobs.core.paths import S3Uri, TablePath, catalog_name, changes_folder
 from glue_jobs.core.raw_names import RawFile
@@ -165,8 +165,9 @@ def _look(place: Place, state: TableState) -> _Look:
         findings += [Finding("bucket-unchecked", NOTE, f"s3://{state.lake.bucket}", "", text) for text in warnings]
     findings += _of_item(state, snapshot)
     folder = compare_folder(snapshot, list_folder(place.s3, state.lake))
-    findings += _of_folder(place.s3, state, head, folder)
-    findings += _of_uploads(place.s3, state)
+    uploads = tuple(list_open_uploads(place.s3, state.lake.bucket, state.lake.key))
+    findings += _of_folder(place.s3, state, head, folder, {upload.key for upload in uploads})
+    findings += _of_uploads(state, uploads)
     if state.publishing or state.catalog_pending:
         return _Look(tuple(findings), snapshot, folder)
     return _Look((*findings, *of_catalog(place, state, snapshot)), snapshot, folder)
@@ -245,16 +246,17 @@ def in_publish(state: TableState, head: ChangeRecord | None) -> frozenset[str]:
     return frozenset((*(file.path for file in head.added), *head.superseded))
 
 
-def _of_folder(s3: Any, state: TableState, head: ChangeRecord | None, folder: Folder) -> list[Finding]:
+def _of_folder(s3: Any, state: TableState, head: ChangeRecord | None, folder: Folder, open_keys: set[str]) -> list[Finding]:
     lake, awaited = state.lake, in_publish(state, head)
     missing = [file for file in folder.missing if file.path not in awaited]
     sources, _ = find_sources(s3, lake, missing) if missing else ({}, ())
     findings = []
     for file in missing:
+        waits = lake.key + file.path in open_keys
         is_there = file.path in sources
-        found = f"not visible; its data version {'still exists' if is_there else 'is no more'}"
-        todo = REPAIR if is_there else GONE
-        findings.append(Finding("missing-file", DIFFERENCE, str(lake.join(file.path)), f"{file.rows} rows", found, todo))
+        why = "its upload was never completed" if waits else f"its data version {'still exists' if is_there else 'is no more'}"
+        todo = REPAIR if is_there or waits else GONE
+        findings.append(Finding("missing-file", DIFFERENCE, str(lake.join(file.path)), f"{file.rows} rows", f"not visible; {why}", todo))
     findings += [overwritten(lake, file, there) for file, there in folder.overwritten]
     unknown = {path: there for path, there in folder.unknown.items() if path not in awaited}
     with _told(findings, str(changes_folder(lake))):
@@ -268,10 +270,10 @@ def _of_folder(s3: Any, state: TableState, head: ChangeRecord | None, folder: Fo
     return findings
 
 
-def _of_uploads(s3: Any, state: TableState) -> list[Finding]:
+def _of_uploads(state: TableState, uploads: Iterable[OpenUpload]) -> list[Finding]:
     """Uploads of attempts that ended: one note per change. Those of a run that works, and of an unfinished publish, are in use."""
     found: dict[str, list[str]] = {}
-    for upload in list_open_uploads(s3, state.lake.bucket, state.lake.key):
+    for upload in uploads:
         change = change_in_name(upload.key)
         at_work = bool(state.lease_owner) and change.startswith(f"{state.fence or 0:010d}-")
         if not at_work and not (state.publishing and change == state.head):

@@ -41,11 +41,12 @@ def _common(command: Command) -> Command:
 def rollback(call: Call, paths: tuple[str, ...], to: str, undo: str, all_tables: bool, skip: bool, resume: bool, dry_run: bool) -> int:
     """Give the table PATH the state of an earlier change, as one new change: files, columns and cursor.
 
-    TIME is ISO 8601 (UTC where it has no zone) or epoch seconds. With several tables or --all, either all are rolled back or none.
+    TIME is ISO 8601 (UTC where it has no zone) or epoch seconds. With several tables or --all nothing is started if one is refused.
     """
     chosen = split_paths(paths)
     if all_tables == bool(chosen):
-        raise UsageError("name the tables, or give --all" if not chosen else "--all and PATH exclude each other", "no-table", "")
+        what = "--all and PATH exclude each other" if chosen else "it is not said which tables"
+        raise UsageError(what, "no-table", "name them, or give --all for all loaded ones; `dmslake tables` lists them")
     wish = Wish(to=to.strip(), undo=undo.strip(), resume=resume, skip=skip)
     return _undo(call, chosen, wish, dry_run)
 

@@ -117,7 +117,7 @@ T, ID = "TABLE", "0000000009-000001-0123abcd"
         (("rollback", T, "--undo", ID[:12]), "not a change id"),
         (("rollback", T, "--to", ID), "took effect"),
         (("rollback", T, "--undo", ID), "took effect"),
-        (("rollback", "--to", "2024-05-01"), "name the tables, or give --all"),
+        (("rollback", "--to", "2024-05-01"), "it is not said which tables"),
         (("rollback", T, "--all", "--to", "2024-05-01"), "--all and PATH exclude each other"),
         (("rollback", "--all", "--to", ID), "mean one table"),
         (("rollback", "--all", "--undo", ID), "mean one table"),

@@ -88,7 +88,7 @@ def _planned(s3: Any, state: TableState, wish: Wish) -> TableUndo:
 
 
 def definite(wish: Wish, undo: TableUndo) -> Wish:
-    """The wish as it was understood, so that the run does what was shown even if a change is committed before it starts."""
+    """The wish as it was understood: the run is told the very change that was shown."""
     goal = undo.planned.goal.change
     if wish.reapply is not None:
         return replace(wish, reapply=goal)
@@ -110,7 +110,9 @@ def undo_runs(undos: Sequence[TableUndo], wish: Wish, limits: Limits) -> RunPlan
     """The runs for tables none of which is refused; one that already has the wanted state needs none."""
     tables = tuple(_table_plan(undo.path, undo.planned) for undo in undos)
     is_one = len(undos) == 1 and not undos[0].planned.is_nothing
-    arguments = job_arguments(definite(wish, undos[0]) if is_one else wish)
+    arguments = job_arguments(wish)
+    if is_one:  # what was shown is what is done: not if another change was committed meanwhile
+        arguments = (*job_arguments(definite(wish, undos[0])), ("from_change", undos[0].planned.head.change))
     return RunPlan(tables, pack_runs(tables, limits, arguments), tuple(f"{undo.path}: {text}" for undo in undos for text in undo.warnings))
 
 

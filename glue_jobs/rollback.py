@@ -6,6 +6,7 @@
 --resume true     leave the table active; otherwise it is paused
 --skip true       keep the cursor: the undone raw files are left out for good
 --dry_run true    only log what would be done
+--from_change ID  only if that change is still the head (the command line says so of one table)
 
 aws glue start-job-run --job-name Rollback --arguments '{"--path": "bucket/prefix/schema/table", "--to": "previous"}'
 """
@@ -51,7 +52,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     """Roll back or re-apply the tables in argv; the exit code of the job."""
 
     def act(_: Settings, given: Mapping[str, str]) -> Act:
-        return roll_back(read_wish(given), _flag(given, "dry_run"))
+        return roll_back(read_wish(given), _flag(given, "dry_run"), given.get("from_change", ""))
 
     return run_job("Rollback", act, argv, os.environ if environment is None else environment)
 

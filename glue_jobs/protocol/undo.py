@@ -14,7 +14,7 @@ from typing import Any
 from glue_jobs.aws.copies import version_gone
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import read_record
-from glue_jobs.core.errors import UsageError, blocked
+from glue_jobs.core.errors import CommitRefused, UsageError, blocked
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord, Counts, DataFile
 from glue_jobs.core.snapshot import Snapshot
@@ -66,12 +66,18 @@ def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str
     return Prepared(plan, sources)
 
 
-def roll_back(wish: Wish, dry_run: bool = False) -> Act:
-    """What the job Rollback does in a table's run."""
+def roll_back(wish: Wish, dry_run: bool = False, from_change: str = "") -> Act:
+    """What the job Rollback does in a table's run. from_change: the head that a person was shown; on another one it is refused."""
 
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
+        if from_change and run.snapshot.change != from_change:
+            raise CommitRefused(
+                f"{run.state.path} has gone on since the rollback was planned: its head was {from_change}, now it is {run.snapshot.change}",
+                "moved-on",
+                "look again with --dry-run, then run again; nothing was changed",
+            )
         # Found before anything is finished: where the last change turns out lost, `previous` must not be one more.
         goal_id = find_goal(Lineage(run.s3, run.state.lake, run.snapshot.change), wish.check())
         if run.unfinished and not dry_run:

@@ -302,7 +302,9 @@ def test_the_run_does_what_was_shown(kept_history: LakeTable) -> None:
 
     def handed_on(wish: Wish) -> tuple[tuple[str, str], ...]:
         undos = plan_undos(kept_history.clients.s3, [fact], wish)
-        return undo_runs(undos, wish, Limits()).runs[0].arguments
+        *arguments, (name, seen) = undo_runs(undos, wish, Limits()).runs[0].arguments
+        assert (name, seen) == ("from_change", kept_history.item()["Head"])
+        return tuple(arguments)
 
     assert handed_on(Wish(to="previous", skip=True)) == (("to", first), ("skip", "true"))
     assert handed_on(Wish(undo=load)) == (("undo", load),)

@@ -344,3 +344,14 @@ def test_a_persons_own_block_stays(history: LakeTable) -> None:
     history.edit(Blocked="hands off until Monday")
 
     assert rolled_back(history, to="previous")["Blocked"] == "hands off until Monday"
+
+
+def test_a_table_that_has_gone_on_is_not_rolled_back_further_than_was_shown(history: LakeTable) -> None:
+    """A change was committed between a person's look and the run."""
+    seen = changes(history)[-1]
+    history.cdc([("I", (9, "nine"))])
+    assert history.run() == 0
+
+    error = refused(history, to=changes(history)[1], from_change=seen)
+
+    assert (error["code"], seen in error["message"]) == ("moved-on", True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -128,9 +129,9 @@ class LakeTable:
         """The snapshot after a change, by default after the head."""
         return read_snapshot(self.clients.s3, self.out_path, change or str(self.item().get("Head", "")))
 
-    def lineage(self) -> Lineage:
-        """The change records on the way back from the head."""
-        return Lineage(self.clients.s3, self.out_path, str(self.item().get("Head", "")))
+    def lineage(self, change: str = "") -> Lineage:
+        """The change records on the way back from a change, by default from the head."""
+        return Lineage(self.clients.s3, self.out_path, change or str(self.item().get("Head", "")))
 
     def open_uploads(self) -> list[str]:
         """The keys of uploads that were neither completed nor aborted."""
@@ -178,14 +179,14 @@ class LakeTable:
         """The codes of the differences that `dmslake verify` finds; none for a table that is fine."""
         return sorted(finding.code for finding in self.verified(quick=quick).differences)
 
-    def repair(self, **settings: str) -> Repaired:
+    def repair(self, wait: Callable[[float], None] = time.sleep, **settings: str) -> Repaired:
         """What `dmslake verify --repair` does when it found a difference."""
         given = {"database": self.environment["DMSLAKE_DATABASE"], "lease_seconds": "5", **settings, "path": str(self.path)}
         deadline = Deadline()
         clients = make_clients(self.environment, deadline)
         table = StateTable(clients, self.state_table.name)
         log = JobLog("repair", lambda: datetime.now(timezone.utc))
-        context = JobContext("Repair", clients, deadline, table, job_settings(given, {}), log, log.clock)
+        context = JobContext("Repair", clients, deadline, table, job_settings(given, {}), log, log.clock, wait)
         return repair_table(context, self.path)
 
     def state(self) -> Any:

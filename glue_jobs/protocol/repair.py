@@ -3,10 +3,11 @@
 What is done, in this order, and each of it only if it is needed:
   finish      a publish or catalog step that a run left
   complete    uploads of the head's change that never became visible
-  hide        our files that must not be visible: superseded by a change on the lineage, or of a change that never landed
   restore     the head's files that are hidden or overwritten come back as copies under new keys, as one change of kind `repair`
+  hide        our files that must not be visible: superseded by a change on the lineage, or of a change that never landed
   catalog     table, columns and partitions
-Dying in between leaves a table that is better than before; run it again.
+As in converge nothing is hidden before all that should be visible is. Where a file's bytes are gone, the repair ends before `restore`:
+a visible stray may be the last that holds its rows. Dying in between leaves a table that is better than before; run it again.
 """
 
 from __future__ import annotations
@@ -60,9 +61,10 @@ class RepairPlan:
         """The plan for people, in the order in which it is done."""
         steps = [f"finish {self.finish}"] if self.finish else []
         steps += [f"complete the upload of {file.path}" for file in self.complete]
+        if self.gone:
+            return [*steps, *(f"can't restore {file.path}: its data version is no more" for file in self.gone)]
+        steps += [f"restore {file.path} ({file.rows} rows, {file.size_bytes} bytes)" for file in self.restore]
         steps += [f"hide {path} ({why})" for path, why in self.hide.items()]
-        steps += [f"restore {file.path} ({file.rows} rows, {file.size_bytes} bytes)" for file in self.restore if not self.gone]
-        steps += [f"can't restore {file.path}: its data version is no more" for file in self.gone]
         return [*steps, *([f"write the catalog ({', '.join(self.catalog)})"] if self.catalog else [])]
 
 
@@ -134,16 +136,15 @@ class Repair:
         plan = self.plan
         if plan.complete:
             plan = self.plan = self._complete(run, head)
-        if plan.hide:
-            run.lease.check()
-            hide(run.s3, run.state.lake.bucket, [run.state.lake.key + path for path in plan.hide])
-        if plan.gone or (plan.catalog and not plan.restore):
-            run.redo_catalog()
         if plan.gone:
             raise _gone(run.state.lake, plan)
         if plan.restore:
-            record = run.change(lambda change: _work(run, plan, change), action="repair")
-            self.change = record.id
+            self.change = run.change(lambda change: _work(run, plan, change), action="repair").id
+        if plan.hide:
+            run.lease.check()
+            hide(run.s3, run.state.lake.bucket, [run.state.lake.key + path for path in plan.hide])
+        if plan.catalog:
+            run.redo_catalog()
 
     def _complete(self, run: TableRun, head: ChangeRecord) -> RepairPlan:
         """Converge narrowed to the uploads that are wanted; those that are gone are found to have no source."""

@@ -232,6 +232,8 @@ def sort_strays(s3: Any, lake: S3Uri, head: str, paths: Iterable[str]) -> Strays
             ours[path] = f"superseded by change {superseded[path]}, and visible again"
         elif change in landed:
             unlisted[path] = f"change {change} has no such file: it is left from an attempt"
+        elif change > head:
+            unlisted[path] = f"of change {change}, which is later than the head"
         elif any(file.path == path for file in read_record(s3, lake, change, with_checkpoint=False).added):
             ours[path] = f"of change {change}, which never landed"
         else:

@@ -22,7 +22,6 @@ PERSON_ATTRIBUTES = (
     "PrimaryKey", "PartitionKey", "ActiveFlag", "LastFullLoadDate", "LastIncrementalFile", "Paused", "out_path",
     "TimestampColumn", "LoadQuietMinutes", "LateWindowHours", "EmptyPartition", "Request", "SkipFiles",
 )  # fmt: skip
-BY_HAND = "by-hand"  # the code of a block that a person wrote
 REQUESTS = ("reload", "widen", "schema-accept", "schema-rename", "repartition")
 
 
@@ -34,6 +33,11 @@ class BlockedBy:
     message: str
     todo: str
     signature: str
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether a person wrote it."""
+        return self.code == "by-hand"
 
 
 @dataclass(frozen=True)
@@ -248,5 +252,5 @@ def _blocked(item: Mapping[str, Any]) -> BlockedBy | None:
         return None
     data = _json(item, "Blocked")
     if not data:  # a person wrote a reason of their own
-        return BlockedBy(BY_HAND, str(value), "remove the attribute Blocked, or `dmslake unblock`", "")
+        return BlockedBy("by-hand", str(value), "remove the attribute Blocked, or `dmslake unblock`", "")
     return BlockedBy(*(str(data.get(name, "")) for name in ("code", "message", "todo", "signature")))

@@ -28,7 +28,7 @@ from glue_jobs.core.paths import catalog_name
 from glue_jobs.core.record import GOES_TO, ChangeRecord, summary
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot, apply
-from glue_jobs.core.state import BY_HAND, TableState, read_state
+from glue_jobs.core.state import TableState, read_state
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.commit import commit, make_record
 from glue_jobs.protocol.converge import UploadsGone, abort_uploads, converge
@@ -114,8 +114,8 @@ class TableRun:
         hours = self.context.settings.limits.late_window_hours if self.state.late_window_hours is None else self.state.late_window_hours
         record = make_record(self.state, self.snapshot, work, change, now=now, run_id=self.context.settings.run_id, window_hours=hours)
         values = {**self._values(record), **work.values, **(given_back or {})}
-        is_blocked_by_hand = self.state.blocked is not None and self.state.blocked.code == BY_HAND
-        remove = (*(() if is_blocked_by_hand else ("Blocked",)), *work.requests)
+        stays_blocked = self.state.blocked is not None and self.state.blocked.is_by_hand
+        remove = (*(() if stays_blocked else ("Blocked",)), *work.requests)
         commit(self.s3, self.context.table, self.lease, self.state, record, values, remove)
         self.snapshot = apply(self.snapshot, record)
         self.changes.append(record)

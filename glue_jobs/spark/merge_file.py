@@ -107,11 +107,12 @@ def _told_of_the_lake(table: str) -> Iterator[None]:
     try:
         yield
     except TableBlocked as error:
-        code = {"raw-file-gone": "data-file-gone", "raw-file-changed": "data-file-changed"}.get(error.code)
-        if code is None:
-            raise
         todo = f"`dmslake verify {shlex.quote(table)} --repair` restores data files that a person deleted; find out who writes there"
-        raise TableBlocked(error.message, code, todo) from error
+        if error.code == "raw-file-gone":
+            raise TableBlocked(error.message, "data-file-gone", todo) from error
+        if error.code == "raw-file-changed":
+            raise TableBlocked(error.message, "data-file-changed", todo) from error
+        raise
 
 
 def has_hits(opened: OpenFile, net: NetChanges) -> bool:

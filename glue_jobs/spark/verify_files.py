@@ -250,7 +250,12 @@ def _fetched(parquet: pq.ParquetFile, names: set[str]) -> int:
 
 
 def _statistics(parquet: pq.ParquetFile, name: str, kind: pa.DataType) -> Iterator[tuple[Bound, Bound]]:
-    """(least, greatest) of the column in each row group that says them in a form that can be compared."""
+    """(least, greatest) of the column in each row group that says them in a form that can be compared.
+
+    Not of floats: of infinite values the writer says a finite least one, of NaN nothing.
+    """
+    if pt.is_floating(kind):
+        return
     index = parquet.schema_arrow.names.index(name)
     for number in range(parquet.metadata.num_row_groups):
         statistics = parquet.metadata.row_group(number).column(index).statistics

@@ -1,0 +1,222 @@
+"""`dmslake verify` on the command line: what it prints, its exit codes, and that --quick needs no pyarrow."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from controller.cli import main
+from controller.cli.verifying import worst
+from glue_jobs.aws.clients import Clients, make_clients
+from infra.local.embedded import EmbeddedAws
+from tests.controller.world import as_json
+from tests.lake import LakeTable
+
+COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
+Dmslake = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def aws_clients(embedded_aws: EmbeddedAws) -> Clients:
+    return make_clients(embedded_aws.environment())
+
+
+def load(aws: EmbeddedAws, clients: Clients, **values: Any) -> LakeTable:
+    table = LakeTable(aws.environment(), aws.raw, aws.lake, COLUMNS, shared=clients, **values)
+    table.load([(1, "one"), (2, "two")])
+    assert table.run("LoadInitial") == 0
+    return table
+
+
+@pytest.fixture(scope="module")
+def one_for_all(embedded_aws: EmbeddedAws, aws_clients: Clients) -> LakeTable:
+    return load(embedded_aws, aws_clients)
+
+
+@pytest.fixture
+def fine(one_for_all: LakeTable) -> Iterator[LakeTable]:
+    """A loaded table; foreign objects that a test adds are taken away again."""
+    table = one_for_all
+    yield table
+    for path in table.visible() - set(table.snapshot().files):
+        table.clients.s3.delete_object(Bucket=table.out_path.bucket, Key=table.out_path.key + path)
+
+
+@pytest.fixture
+def damaged(embedded_aws: EmbeddedAws, aws_clients: Clients) -> LakeTable:
+    """A loaded table whose data file a person deleted."""
+    table = load(embedded_aws, aws_clients)
+    (path,) = table.visible()
+    table.clients.s3.delete_object(Bucket=table.out_path.bucket, Key=table.out_path.key + path)
+    return table
+
+
+@pytest.fixture
+def dmslake(embedded_aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Dmslake:
+    """Runs a command line in this process: (exit code, stdout, stderr)."""
+    for name, value in embedded_aws.environment().items():
+        monkeypatch.setenv(name, value)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([*words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def put_foreign(table: LakeTable) -> None:
+    table.clients.s3.put_object(Bucket=table.out_path.bucket, Key=f"{table.out_path.key}part-0.parquet", Body=b"PAR1")
+
+
+def test_a_fine_table_exits_with_0_and_a_summary(fine: LakeTable, dmslake: Dmslake) -> None:
+    """Files, rows, bytes and seconds stand below the table."""
+    code, out, err = dmslake("verify", str(fine.path))
+
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert lines[1].split()[:2] == [str(fine.path), "fine"]
+    assert lines[-1].startswith("1 table(s), 0 difference(s); all of 1 file(s), 2 rows, ")
+    assert lines[-1].endswith(" s")
+
+
+def test_a_difference_exits_with_5_and_says_what_to_do(fine: LakeTable, dmslake: Dmslake) -> None:
+    """Table, code, object, expected and found in one row; the way out below."""
+    put_foreign(fine)
+
+    code, out, _ = dmslake("verify", str(fine.path))
+
+    assert code == 5
+    assert f"difference  foreign-file  {fine.out_path}part-0.parquet" in out
+    assert f"{fine.path}: foreign-file: what to do: find out who writes there" in out
+
+
+def test_json_has_all(fine: LakeTable, dmslake: Dmslake) -> None:
+    """One document, nothing else on stdout."""
+    put_foreign(fine)
+
+    code, out, _ = dmslake("verify", str(fine.path), "--output", "json")
+
+    (table,) = as_json(out)["tables"]
+    assert (code, table["path"], table["result"], table["checked"], table["rows"]) == (5, str(fine.path), "differs", "full", 2)
+    (finding,) = table["findings"]
+    assert finding.keys() == {"code", "severity", "where", "expected", "found", "todo"}
+    assert (finding["code"], table["differences"], table["repair"], table["error"]) == ("foreign-file", 1, None, None)
+
+
+def test_without_paths_all_loaded_tables_are_checked(
+    fine: LakeTable, embedded_aws: EmbeddedAws, aws_clients: Clients, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the scope that have a change; one that was never loaded is left out, unless it is named."""
+    aws = embedded_aws
+    unloaded = LakeTable(aws.environment(), aws.raw, aws.lake, COLUMNS, shared=aws_clients, table="unloaded")
+    monkeypatch.setenv("DMSLAKE_RAW", aws.raw)
+
+    _, out, _ = dmslake("verify", "--quick", "--output", "json")
+    _, named, _ = dmslake("verify", str(unloaded.path), "--output", "json")
+
+    paths = [table["path"] for table in as_json(out)["tables"]]
+    assert (str(fine.path) in paths, str(unloaded.path) in paths) == (True, False)
+    assert [finding["code"] for finding in as_json(named)["tables"][0]["findings"]] == ["not-loaded"]
+
+
+def test_without_pyarrow_the_full_check_says_what_to_install(fine: LakeTable, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And --quick works without."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    code, _, err = dmslake("verify", str(fine.path))
+    assert code == 3
+    assert "pip install 'dmslake[jobs]'; or give --quick" in err
+
+    assert dmslake("verify", str(fine.path), "--quick")[0] == 0
+
+
+def test_without_a_database_the_catalog_is_a_note(fine: LakeTable, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 0: it was not asked for."""
+    monkeypatch.delenv("DMSLAKE_DATABASE")
+
+    code, out, _ = dmslake("verify", str(fine.path), "--quick")
+
+    assert code == 0
+    assert "catalog-unchecked" in out
+
+
+def test_repair_puts_right_and_looks_again(damaged: LakeTable, dmslake: Dmslake) -> None:
+    """First the preview, which changes nothing and exits with 5; then the repair, which exits as a new look does."""
+    (path,) = damaged.snapshot().files
+
+    code, out, _ = dmslake("verify", str(damaged.path), "--repair", "--dry-run")
+    assert (code, damaged.visible()) == (5, set())
+    assert f"{damaged.path}: repair: restore {path} (2 rows, " in out
+
+    code, out, _ = dmslake("verify", str(damaged.path), "--repair", "--output", "json")
+    (table,) = as_json(out)["tables"]
+    assert (code, table["result"], table["repair"]["change"]) == (0, "fine", damaged.item()["Head"])
+    assert damaged.rows() == [(1, "one"), (2, "two")]
+    assert damaged.item()["LastRun"]["job"] == "Repair"
+
+
+def test_repair_takes_no_lease_of_a_table_that_is_fine(fine: LakeTable, dmslake: Dmslake) -> None:
+    """There is nothing to do under one."""
+    before = fine.item()
+
+    assert dmslake("verify", str(fine.path), "--repair")[0] == 0
+
+    assert fine.item() == before
+
+
+def test_what_can_not_be_repaired_stays_a_difference(damaged: LakeTable, dmslake: Dmslake) -> None:
+    """The bytes are gone: exit 5, with the reason and the ways out."""
+    (path,) = damaged.snapshot().files
+    found = damaged.clients.s3.list_object_versions(Bucket=damaged.out_path.bucket, Prefix=damaged.out_path.key + path)
+    for version in found["Versions"]:
+        damaged.clients.s3.delete_object(Bucket=damaged.out_path.bucket, Key=version["Key"], VersionId=version["VersionId"])
+
+    code, out, _ = dmslake("verify", str(damaged.path), "--repair")
+
+    assert code == 5
+    assert f"repair stopped: {damaged.path}" in out
+    assert f"dmslake reload {damaged.path}" in out
+
+
+def test_a_run_that_works_makes_repair_exit_with_4(damaged: LakeTable, dmslake: Dmslake) -> None:
+    """A lease whose owner lives: the repair leaves the table to it. (Here the owner is another lease of this process.)"""
+    from glue_jobs.aws.clients import Deadline
+    from glue_jobs.protocol.lease import take_lease
+
+    lease = take_lease(damaged.state_table, Deadline(), damaged.item(), "other", 0.6, lambda: 1, lambda seconds: None)
+    try:
+        code, out, _ = dmslake("verify", str(damaged.path), "--repair")
+    finally:
+        lease.release()
+
+    assert code == 4
+    assert "another run works on" in out
+    assert damaged.visible() == set()
+
+
+def test_one_tables_failure_does_not_stop_the_others(fine: LakeTable, damaged: LakeTable, dmslake: Dmslake) -> None:
+    """An item that can't be read is its table's error; the exit code is that of the worst."""
+    damaged.edit(ActiveFlag="perhaps")
+
+    code, out, _ = dmslake("verify", str(fine.path), str(damaged.path), "--quick")
+
+    assert code == 1
+    assert f"not checked: {damaged.path}" in out
+    assert [line.split()[1] for line in out.splitlines()[1:3] if line.startswith(str(fine.path))] == ["fine"]
+
+
+def test_wrong_words_are_refused(dmslake: Dmslake) -> None:
+    """--dry-run without --repair, and a table that is not known."""
+    assert dmslake("verify", "--dry-run")[0] == 2
+    assert dmslake("verify", "b/p/shop/nowhere", "--quick")[0] == 2
+
+
+def test_the_worst_table_decides() -> None:
+    """Not checked, then differences, then busy, then fine."""
+    assert [worst(codes) for codes in ([0, 4, 5, 1, 3], [0, 4, 5, 1], [0, 4, 5], [0, 4], [0], [])] == [3, 1, 5, 4, 0, 0]

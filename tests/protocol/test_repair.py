@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from glue_jobs.aws.clients import Clients
+from glue_jobs.core.record import stands_for
+from glue_jobs.core.undo import root
 from glue_jobs.protocol.repair import preview_repair
 from glue_jobs.protocol.verify import Place
-from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
 from tests.protocol.runs import LONG_LEASE, die, forget_lease
@@ -27,10 +27,17 @@ def sales(make_table: TableMaker) -> LakeTable:
 
 
 @pytest.fixture(scope="module")
-def one_for_all(embedded_aws: EmbeddedAws, clients: Clients) -> LakeTable:
-    """A table for the tests after which it is as good as before."""
-    aws = embedded_aws
-    return sell(LakeTable(aws.environment(), aws.raw, aws.lake, COLUMNS, partition_key="shop", shared=clients))
+def tables() -> list[LakeTable]:
+    """The tables that `mended` has made."""
+    return []
+
+
+@pytest.fixture
+def mended(tables: list[LakeTable], make_table: TableMaker) -> LakeTable:
+    """A table as `sales`, for tests after which it is as good as before; a new one where the last test left it otherwise."""
+    if not tables or tables[-1].verify(quick=True):
+        tables.append(sell(make_table(COLUMNS, partition_key="shop")))
+    return tables[-1]
 
 
 def repaired(table: LakeTable) -> list[str]:
@@ -46,33 +53,34 @@ def without_run(item: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name not in ("LastRun", "Fence")}
 
 
-def test_a_deleted_file_comes_back_as_a_copy(sales: LakeTable) -> None:
+def test_a_deleted_file_comes_back_as_a_copy(mended: LakeTable) -> None:
     """One change of kind repair with the head's state: rows, schema, cursor; the deleted key stays hidden for good."""
-    path, before, item = min(sales.visible()), sales.head(), sales.item()
-    hidden_now(sales, path)
+    path, before, item = min(mended.visible()), mended.head(), mended.item()
+    origin = root(mended.snapshot().files[path])
+    hidden_now(mended, path)
 
-    steps = repaired(sales)
+    steps = repaired(mended)
 
-    record = sales.head()
+    record = mended.head()
     assert (len(steps), steps[0].startswith(f"restore {path} (")) == (1, True)
-    assert sales.rows() == ROWS
-    assert (record.kind, record.parent, record.target, record.superseded) == ("repair", before.id, before.id, (path,))
-    assert [file.origin for file in record.added] == [path]
-    assert path not in sales.visible()
+    assert mended.rows() == ROWS
+    assert (record.kind, record.parent, record.target, record.superseded) == ("repair", before.id, stands_for(before), (path,))
+    assert [file.origin for file in record.added] == [origin]
+    assert path not in mended.visible()
     same = ("LastIncrementalFile", "LastFullLoadDate", "PrimaryKey", "ActiveFlag")
-    assert {name: sales.item()[name] for name in same} == {name: item[name] for name in same}
-    assert "Paused" not in sales.item()
+    assert {name: mended.item()[name] for name in same} == {name: item[name] for name in same}
+    assert "Paused" not in mended.item()
 
 
-def test_an_overwritten_file_comes_back_as_a_copy(sales: LakeTable) -> None:
+def test_an_overwritten_file_comes_back_as_a_copy(mended: LakeTable) -> None:
     """Its own bytes are an older version of the key; the key with the others' bytes is hidden."""
-    path = min(sales.visible())
-    put(sales, path)
+    path = min(mended.visible())
+    put(mended, path)
 
-    repaired(sales)
+    repaired(mended)
 
-    assert sales.rows() == ROWS
-    assert len(versions(sales, path, "Versions")) == 2
+    assert mended.rows() == ROWS
+    assert len(versions(mended, path, "Versions")) == 2
 
 
 def test_without_the_bytes_nothing_is_restored(sales: LakeTable) -> None:
@@ -102,16 +110,16 @@ def test_a_rollback_gets_out_of_lost_bytes(sales: LakeTable) -> None:
     assert sales.rows() == ROWS
 
 
-def test_a_superseded_file_that_came_back_is_hidden(sales: LakeTable) -> None:
+def test_a_superseded_file_that_came_back_is_hidden(mended: LakeTable) -> None:
     """No change is made for it."""
-    (old,) = sales.head().superseded
-    drop(sales, old, "DeleteMarkers")
-    head = sales.item()["Head"]
+    old = mended.head().superseded[0]
+    drop(mended, old, "DeleteMarkers")
+    head = mended.item()["Head"]
 
-    steps = repaired(sales)
+    steps = repaired(mended)
 
-    assert (steps, sales.item()["Head"]) == ([f"hide {old} (superseded by change {head}, and visible again)"], head)
-    assert sales.rows() == ROWS
+    assert (steps, mended.item()["Head"]) == ([f"hide {old} (superseded by change {head}, and visible again)"], head)
+    assert mended.rows() == ROWS
 
 
 def test_a_completed_file_of_a_change_that_never_landed_is_hidden(sales: LakeTable, wire: Wire) -> None:
@@ -139,15 +147,15 @@ def test_objects_of_others_are_never_touched(sales: LakeTable) -> None:
     assert sales.verify() == ["foreign-file", "foreign-file", "stray-file"]
 
 
-def test_an_unfinished_publish_is_finished_first(sales: LakeTable, wire: Wire) -> None:
+def test_an_unfinished_publish_is_finished_first(mended: LakeTable, wire: Wire) -> None:
     """Then what else is wrong is looked for."""
-    sales.cdc([("U", (3, "THREE", "b"))])
-    die(wire, sales, "LoadIncremental", once(Request.is_completion, lambda forward: wire.kill()))
-    change = sales.item()["Head"]
+    mended.cdc([("U", (3, "three", "b"))])
+    die(wire, mended, "LoadIncremental", once(Request.is_completion, lambda forward: wire.kill()))
+    change = mended.item()["Head"]
 
-    assert repaired(sales) == [f"finished change {change}"]
+    assert repaired(mended) == [f"finished change {change}"]
 
-    assert sales.rows() == [*ROWS[:2], (3, "THREE", "b")]
+    assert mended.rows() == ROWS
 
 
 def test_an_upload_that_was_forgotten_is_completed(sales: LakeTable, wire: Wire) -> None:
@@ -233,9 +241,9 @@ BROKEN_CATALOGS = {
 
 
 @pytest.mark.parametrize("code", BROKEN_CATALOGS)
-def test_a_broken_catalog_is_found_and_written_anew(one_for_all: LakeTable, code: str) -> None:
+def test_a_broken_catalog_is_found_and_written_anew(mended: LakeTable, code: str) -> None:
     """Each difference has a code of its own and names the Glue table; the repair makes no change for it."""
-    table, head = one_for_all, one_for_all.item()["Head"]
+    table, head = mended, mended.item()["Head"]
     BROKEN_CATALOGS[code](table)
     found = table.verified(quick=True).findings
     names = [(finding.code, finding.is_difference, finding.where) for finding in found]
@@ -250,43 +258,43 @@ def test_a_broken_catalog_is_found_and_written_anew(one_for_all: LakeTable, code
 # --- when nothing is to be done, or not now
 
 
-def test_repair_of_a_table_that_is_fine_writes_nothing(one_for_all: LakeTable, wire: Wire) -> None:
+def test_repair_of_a_table_that_is_fine_writes_nothing(mended: LakeTable, wire: Wire) -> None:
     """Neither S3 nor Glue get a write; only lease and result go to the item."""
     with wire.connected():
-        done = one_for_all.repair()
+        done = mended.repair()
 
     assert (done.code, done.steps, done.change) == (0, (), "")
     assert {request.operation for request in wire.requests if request.is_write} == {"UpdateItem"}
 
 
-def test_a_dry_run_writes_nothing_and_says_all(sales: LakeTable, wire: Wire) -> None:
+def test_a_dry_run_writes_nothing_and_says_all(mended: LakeTable, wire: Wire) -> None:
     """The same steps that the repair takes afterwards."""
-    (old,) = sales.head().superseded
-    drop(sales, old, "DeleteMarkers")
-    hidden_now(sales, min(path for path in sales.visible() if path != old))
-    without_partition(sales)
-    place = Place(sales.clients.s3, sales.clients.glue, sales.state_table, sales.environment["DMSLAKE_DATABASE"])
+    old = mended.head().superseded[0]
+    drop(mended, old, "DeleteMarkers")
+    hidden_now(mended, min(path for path in mended.visible() if path != old))
+    without_partition(mended)
+    place = Place(mended.clients.s3, mended.clients.glue, mended.state_table, mended.environment["DMSLAKE_DATABASE"])
 
     with wire.connected():
-        shown = preview_repair(place, sales.path)
+        shown = preview_repair(place, mended.path)
 
     assert [request for request in wire.requests if request.is_write] == []
     assert [step.split()[0] for step in shown.steps] == ["restore", "hide", "write"]
-    assert repaired(sales) == list(shown.steps)
+    assert repaired(mended) == list(shown.steps)
 
 
-def test_repair_waits_for_no_run(sales: LakeTable) -> None:
+def test_repair_waits_for_no_run(mended: LakeTable) -> None:
     """A held lease: exit 4, nothing changed."""
-    hidden_now(sales, min(sales.visible()))
-    sales.edit(LeaseOwner="other", LeaseBeat=1, LeaseSeconds=20)
-    before = sales.item()
+    hidden_now(mended, min(mended.visible()))
+    mended.edit(LeaseOwner="other", LeaseBeat=1, LeaseSeconds=20)
+    before = mended.item()
     beat = iter(range(2, 1000))
 
-    done = sales.repair(wait=lambda seconds: sales.edit(LeaseBeat=next(beat)))
+    done = mended.repair(wait=lambda seconds: mended.edit(LeaseBeat=next(beat)))
 
     assert done.error is not None
     assert (done.code, done.error.code) == (4, "lease-held")
-    assert {**sales.item(), "LeaseBeat": 1} == before
+    assert {**mended.item(), "LeaseBeat": 1} == before
 
 
 def test_what_a_person_asked_for_stays(sales: LakeTable) -> None:
@@ -313,10 +321,15 @@ def test_repair_and_rollback_go_together(sales: LakeTable) -> None:
     assert (sales.verify(), sales.rows()) == ([], ROWS)
 
 
-@pytest.mark.parametrize("moment", [Request.is_copy, Request.is_record, Request.is_commit, Request.is_completion, Request.is_hide])
-def test_a_repair_that_dies_is_done_by_the_next(sales: LakeTable, wire: Wire, moment: Callable[[Request], bool]) -> None:
+def repairs(table: LakeTable) -> int:
+    return sum(record.kind == "repair" for record in table.lineage().back())
+
+
+@pytest.mark.parametrize("moment", [Request.is_copy, Request.is_commit, Request.is_completion, Request.is_hide])
+def test_a_repair_that_dies_is_done_by_the_next(mended: LakeTable, wire: Wire, moment: Callable[[Request], bool]) -> None:
     """Killed right after that request took effect: never a row twice, and another repair ends it."""
-    hidden_now(sales, min(sales.visible()))
+    hidden_now(mended, min(mended.visible()))
+    before = repairs(mended)
 
     def die_here(forward: Callable[[], Any]) -> Any:
         forward()
@@ -324,9 +337,9 @@ def test_a_repair_that_dies_is_done_by_the_next(sales: LakeTable, wire: Wire, mo
 
     wire.rule = once(moment, die_here)
     with wire.connected(), pytest.raises(Killed):
-        sales.repair(lease_seconds=LONG_LEASE)
-    forget_lease(sales)
-    repaired(sales)
+        mended.repair(lease_seconds=LONG_LEASE)
+    forget_lease(mended)
+    repaired(mended)
 
-    assert sales.rows() == ROWS
-    assert sum(record.kind == "repair" for record in sales.lineage().back()) == 1
+    assert mended.rows() == ROWS
+    assert repairs(mended) == before + 1

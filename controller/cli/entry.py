@@ -48,7 +48,8 @@ def cli(**_: Any) -> None:
     Settings are options of every command, environment variables (DMSLAKE_RAW …) and Glue job arguments alike: `dmslake settings`.
     A table, PATH, is bucket/prefix/schema/table, or schema.table where that is unique.
 
-    Exit codes: 0 fine or nothing to do; 1 a table failed or is blocked; 2 wrong call; 3 configuration or credentials; 4 lease held.
+    Exit codes: 0 fine or nothing to do; 1 a table failed or is blocked; 2 wrong call; 3 configuration or credentials; 4 lease held;
+    5 `verify` found a difference.
     """
 
 

@@ -33,6 +33,7 @@ DIFFERENCE_FOUND = 5
 BUSY = 4
 COLUMNS = ("table", "severity", "finding", "where", "expected", "found")
 TABLE_COLUMNS = ("table", "result", "differences", "notes", "files", "rows", "bytes", "read", "seconds", "change")
+NOT_NEEDED = (("read",), ("seconds",), ("bytes",), ("change",))  # in a narrow terminal, the first goes first
 SHOWN = 50  # findings of a table that a person is shown; JSON has all
 
 
@@ -147,7 +148,9 @@ def _answer(results: Sequence[Result], seconds: float) -> Answer:
     tables = [_table_row(result) for result in results]
     lines = [line for result in results for line in _lines(result)]
     data = {"verify": VERIFY, "tables": [_data(result) for result in results], "seconds": round(seconds, 3)}
-    return Answer(data, [View(TABLE_COLUMNS, tables), View(COLUMNS, rows)], [*lines, "", _summary(results, seconds)])
+    details = View(COLUMNS, rows)
+    views = [View(TABLE_COLUMNS, tables, NOT_NEEDED), details if len(results) > 1 else details.without("table")]
+    return Answer(data, views, [*lines, "", _summary(results, seconds)])
 
 
 def _row(result: Result, finding: Finding) -> list[str]:

@@ -38,7 +38,7 @@ from glue_jobs.spark.key_columns import SortedKeys, bounds, comparable, normalis
 from glue_jobs.spark.partition_columns import with_partition_columns
 
 THREADS = 8
-BUCKET_ROWS = 8_000_000  # rows whose hashes are held and sorted at once
+BUCKET_ROWS = 4_000_000  # rows whose hashes are held and sorted at once
 NAMED_KEYS = 20  # of doubled keys, those that are named
 TODO = "find out who wrote it; roll the table back to a change before this file came, or reload it"
 TODO_DOUBLED = "reload the table in DMS, then `dmslake reload PATH`; report how it came to this"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -299,6 +300,34 @@ def test_a_table_that_was_rolled_back_to_nothing_is_fine(sales: LakeTable) -> No
     assert sales.run("Rollback", undo=first) == 0
 
     assert (sales.visible(), sales.verify()) == (set(), [])
+
+
+def test_a_change_that_was_taken_back_is_fine(sales: LakeTable, wire: Wire) -> None:
+    """Its uploads were gone before they were published: what it had superseded is in the snapshot again."""
+    sales.cdc([("U", (3, "THREE", "b"))])
+    die(wire, sales, "LoadIncremental", once(Request.is_completion, lambda forward: wire.kill()))
+    for file in sales.head().added:
+        assert file.upload is not None
+        key = sales.out_path.key + file.path
+        sales.clients.s3.abort_multipart_upload(Bucket=sales.out_path.bucket, Key=key, UploadId=file.upload.id)
+
+    assert sales.run() == 0
+
+    assert "lost" in {record.kind for record in sales.lineage().back()}
+    assert sales.verified().findings == ()
+
+
+def test_odd_partitions_are_fine(make_table: TableMaker) -> None:
+    """Folders of a date's parts, escaped characters, null: in S3, in the files and in the catalog."""
+    columns = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("shop", pa.string())])
+    table = make_table(columns, partition_key="year(day), shop", primary_key="id,shop")
+    shops = ["a b", "x/y=z%2F", "ü'\"`", "😀"]
+    table.load([(number, date(2020 + number, 5, 1), shop) for number, shop in enumerate(shops)])
+    assert table.run("LoadInitial") == 0
+
+    found = table.verified()
+
+    assert (found.findings, found.files) == ((), 4)
 
 
 # --- the catalog: what --repair can put right is in test_repair.py

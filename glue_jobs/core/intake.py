@@ -174,7 +174,7 @@ def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Rewrite | None:
 def _load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
     loads = tuple(file for file in listing.loads if not _is_skipped(state, file))
     if not state.head or snapshot.is_empty:
-        return TakeLoad(loads, False, "the first load") if loads else _asked_without_load(state)
+        return _first_load(snapshot, loads) if loads else _asked_without_load(state)
     known = {item.key: item.etag for item in snapshot.generation.loads}
     fresh = [file for file in loads if known.get(file.key) != file.etag]
     asked = state.request == "reload" or state.last_full_load_text < snapshot.last_full_load
@@ -191,6 +191,14 @@ def _load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: d
             f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file follows it",
         )
     return TakeLoad(loads, True, reason)
+
+
+def _first_load(snapshot: Snapshot, loads: tuple[RawFile, ...]) -> TakeLoad:
+    """The load of a table that has no rows. After an undo of everything, a load other than the undone one is a reload like any: the
+    CDC files from before it are not its own."""
+    undone = {key: item.etag for key, item in snapshot.awaited.items()}
+    fresh = bool(undone) and any(undone.get(file.key) != file.etag for file in loads)
+    return TakeLoad(loads, fresh, "the first load")
 
 
 def _asked_without_load(state: TableState) -> Action | None:

@@ -17,7 +17,7 @@ from glue_jobs.core.errors import UsageError
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.partitioning import partition_key_text
 from glue_jobs.core.raw_names import cdc_name
-from glue_jobs.core.record import ChangeRecord, DataFile, Input, stands_for
+from glue_jobs.core.record import ChangeRecord, DataFile, Generation, Input, stands_for
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import NO_CURSOR_FILE, NO_LOAD_DATE, TableState
 
@@ -178,7 +178,7 @@ def plan_undo(
     wanted = {root(file) for file in goal.files.values()}
     taken = {**goal.awaited, **head.awaited, **_taken_since(since)}
     pending = {key: item for key, item in taken.items() if _is_pending(state, goal, item)}
-    after = _skipping(head, goal, pending) if wish.skip else replace(goal, awaited=pending)
+    after = _skipping(head, goal, pending) if wish.skip else replace(goal, awaited=pending, generation=_generation(head, goal, since))
     is_whole = wish.reapply is not None and not pending and state.paused.startswith(PAUSED_BY_US)
     lifts = wish.resume or is_whole
     values = _values(state, head, after, goal, wish, lifts)
@@ -207,6 +207,15 @@ def _taken_since(since: Iterable[ChangeRecord]) -> dict[str, Input]:
         if record.kind == "full-load":
             break
     return found
+
+
+def _generation(head: Snapshot, goal: Snapshot, since: Iterable[ChangeRecord]) -> Generation:
+    """The goal's. The empty table keeps which CDC files belong to the load that is pending again, the last one: older ones would put
+    older rows in the place of the load's."""
+    if not goal.is_empty:
+        return goal.generation
+    last = next((record.generation for record in since if record.kind == "full-load"), head.generation)
+    return replace(goal.generation, cdc_from=last.cdc_from)
 
 
 def _is_pending(state: TableState, goal: Snapshot, item: Input) -> bool:

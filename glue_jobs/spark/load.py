@@ -56,7 +56,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
         generation=Generation(
             snapshot.generation.number + 1,
             tuple(head.input() for head in heads),
-            _cdc_from(place, action, first_time) if action.reload else "",
+            _cdc_from(place, action, first_time) if action.reload else snapshot.generation.cdc_from,
         ),
         added=tuple(added),
         superseded=tuple(snapshot.files),

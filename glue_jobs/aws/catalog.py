@@ -46,12 +46,12 @@ def sync_table(
     path: str,
     description: str = "",
     pause: Callable[[float], None] = time.sleep,
-) -> None:
+) -> bool:
     """Create or update the table, and the database if it is missing. columns: those in the files, without partition columns.
 
-    A table that a greater fence wrote is left alone. A table of another path, or of none and in another place, raises
-    TableBlocked, code catalog-name-taken. What a person added (parameters, comments) stays. If others write it at the same
-    time it is read again and tried again; RetryLater if that doesn't end.
+    False, and nothing is done, if a greater fence wrote the table: its partitions are that writer's too. A table of another path, or
+    of none and in another place, raises TableBlocked, code catalog-name-taken. What a person added (parameters, comments) stays. If
+    others write it at the same time it is read again and tried again; RetryLater if that doesn't end.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -63,7 +63,7 @@ def sync_table(
             else:
                 _refuse_foreign(found, database, name, location, path)
                 if int(found.get("Parameters", {}).get(FENCE, "-1")) > fence:
-                    return
+                    return False
                 if _layout(found) != [column.lower() for column, _ in partition_columns]:
                     # The old partitions fit no longer, and dropping the table drops them all. A crash before the next line is
                     # mended by the next run, which finds the catalog step undone.
@@ -75,7 +75,7 @@ def sync_table(
                 glue.create_table(DatabaseName=database, TableInput=table)
             else:
                 _update_table(glue, database, table, found)
-            return
+            return True
         except ClientError as error:
             if error_code(error) not in _CONCURRENT:
                 raise

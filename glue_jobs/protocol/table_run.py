@@ -132,7 +132,10 @@ class TableRun:
         return values
 
     def _reread(self) -> None:
+        """The item as it is now. Raises LeaseLost if another run took the lease: what we have read before is no longer what is true."""
         self.state = read_state(self.context.table.get(str(self.state.path)) or {})
+        if self.state.fence != self.lease.fence:
+            raise LeaseLost(f"another run took the lease of {self.state.path}", "lease-lost", "nothing to do: it goes on from here")
 
     def finish(self) -> None:
         """Do again what an earlier run may have left half done. A lost change is taken back."""

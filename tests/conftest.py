@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +54,20 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Says it again at the end, where it is read."""
+    """Says it again at the end, where it is read, and what tests want to have said there."""
+    for line in terminalreporter.config.stash.get(SAID, []):
+        terminalreporter.line(line)
     for line in pytest_report_header():
         terminalreporter.line(line, yellow=True)
+
+
+SAID = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture
+def say_at_end(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Takes a line for the end of pytest's output: how much a test has tried."""
+    return pytestconfig.stash.setdefault(SAID, []).append
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from glue_jobs.core.record import ChangeRecord
+from glue_jobs.core.snapshot import Snapshot
 from tests.lake import LakeTable
 from tests.protocol.wire import Killed, Rule, Wire
 
@@ -26,21 +29,79 @@ def die(wire: Wire, table: LakeTable, job: str, rule: Rule, **settings: Any) -> 
     forget_lease(table)
 
 
-def forget_lease(table: LakeTable) -> None:
+def forget_lease(table: LakeTable, seconds: float = 0.05) -> None:
     """Make the dead owner's lease short, so that the next run does not have to wait it out for a minute."""
     if "LeaseOwner" in table.item():
-        table.edit(LeaseSeconds=0.05)
+        table.edit(LeaseSeconds=seconds)
 
 
-def facts(table: LakeTable) -> dict[str, Any]:
+def facts(table: LakeTable, item: dict[str, Any] | None = None, snapshot: Snapshot | None = None) -> dict[str, Any]:
     """What must be the same however a table came to its state: rows, cursor, load, what was applied and what waits."""
-    item, snapshot = table.item(), table.snapshot()
+    item = item or table.item()
+    snapshot, visible = snapshot or table.snapshot(item.get("Head", "")), table.visible()
     return {
-        "rows": table.rows(),
-        "folder": table.visible() == set(snapshot.files),
+        "rows": table.rows(snapshot, visible),
+        "folder": visible == set(snapshot.files),
         "cursor": item["LastIncrementalFile"].rsplit("/", 1)[-1],
         "loaded": item["LastFullLoadDate"] != "1900-01-01 00:00:00",
         "applied": sorted(key.rsplit("/", 1)[-1] for key in snapshot.applied),
         "unfinished": sorted({"Publishing", "CatalogPending", "LeaseOwner", "Blocked"} & set(item)),
         "outcome": item["LastRun"]["outcome"] in ("committed", "nothing"),
     }
+
+
+def everything(table: LakeTable) -> dict[str, Any]:
+    """`facts`, and what the records and the catalog say, changes and files named by their place instead of their random names."""
+    item = table.item()
+    snapshot = table.snapshot(item["Head"])
+    lineage = list(reversed(list(table.lineage(item["Head"]).back())))
+    places = {record.id: f"#{place}" for place, record in enumerate(lineage, 1)}
+    return {
+        **facts(table, item, snapshot),
+        "schema": [(column.name, column.type) for column in snapshot.schema],
+        "files": sorted((str(file.partition), file.rows) for file in snapshot.files.values()),
+        "keys": (snapshot.primary_key, str(snapshot.partitioning), item["PrimaryKey"], item["PartitionKey"]),
+        "changes": [_told(record, places) for record in lineage],
+        "skipped": sorted(snapshot.skipped),
+        "awaited": sorted(snapshot.awaited),
+        "load date": (item["LastFullLoadDate"] > "1900", bool(snapshot.last_full_load)),
+        "active": item["ActiveFlag"],
+        "paused": _CHANGE.sub(lambda found: places.get(found[0], found[0]), str(item.get("Paused", ""))).replace(table.table, "TABLE"),
+        "catalog": catalog(table, item["CatalogTable"]),
+        "foreign": foreign(table, lineage),
+    }
+
+
+_CHANGE = re.compile(r"\d{10}-\d{6}-[0-9a-f]{8}")
+
+
+def _told(record: ChangeRecord, places: dict[str, str]) -> tuple[Any, ...]:
+    """A change without what is random in it."""
+    inputs = sorted(item.key.rsplit("/", 1)[-1] for item in record.inputs)
+    return record.kind, places.get(record.target, record.target), inputs, len(record.added), len(record.superseded), record.counts
+
+
+def catalog(table: LakeTable, name: str) -> dict[str, Any]:
+    """What the Glue table says: columns, partition columns, and the partitions with their columns."""
+    glue, database = table.clients.glue, table.environment["DMSLAKE_DATABASE"]
+    found = glue.get_table(DatabaseName=database, Name=name)["Table"]
+    partitions = glue.get_partitions(DatabaseName=database, TableName=name)["Partitions"]
+    return {
+        "columns": _columns(found),
+        "partition columns": [(column["Name"], column["Type"]) for column in found["PartitionKeys"]],
+        "partitions": sorted((entry["Values"], _columns(entry)) for entry in partitions),
+        "places": sorted({entry["StorageDescriptor"]["Location"].replace(str(table.out_path), "") for entry in (found, *partitions)}),
+    }
+
+
+def _columns(entry: Any) -> list[tuple[str, str]]:
+    return [(column["Name"], column["Type"]) for column in entry["StorageDescriptor"]["Columns"]]
+
+
+def foreign(table: LakeTable, lineage: list[ChangeRecord]) -> list[str]:
+    """Keys in the table's folder that no change on the lineage added, and those with more than one data version."""
+    s3, bucket, prefix = table.clients.s3, table.out_path.bucket, table.out_path.key
+    versions = s3.list_object_versions(Bucket=bucket, Prefix=prefix).get("Versions", [])
+    paths = [version["Key"][len(prefix) :] for version in versions]
+    known = {file.path for record in lineage for file in record.added}
+    return sorted({path for path in paths if path not in known or paths.count(path) > 1})

@@ -1,63 +1,65 @@
-"""A run may die at any of its requests: the next run ends where an undisturbed one would have."""
+"""Whatever fails at whichever request: the next plain runs end where an undisturbed one would have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from tests.lake import LakeTable
-from tests.protocol.conftest import AFTER, TableMaker
-from tests.protocol.runs import LONG_LEASE, die, facts, run_on
-from tests.protocol.wire import Request, Wire, die_at
+from tests.protocol.faults import FOR_GOOD, KILLS, PASSING
+
+ROOT = Path(__file__).parent.parent.parent
+PROCESSES = 2
+STAGES = ("load", "first batch", "second batch", "rollback", "re-apply")
 
 
-def prepared(make_table: TableMaker, job: str) -> LakeTable:
-    """A table for which `job` has something to do."""
-    table = make_table(partition_key="null")
-    table.load([(1, "one"), (2, "two"), (3, "three")])
-    if job == "LoadIncremental":
-        assert table.run("LoadInitial") == 0
-    table.cdc([("U", (1, "ONE")), ("D", (2, None)), ("I", (4, "four"))])
-    return table
+def started(part: int) -> subprocess.Popen[str]:
+    """A process that checks a part of all points, on an AWS of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.protocol.every_request", str(part), str(PROCESSES)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
-def points(requests: list[Request]) -> Iterator[tuple[int, bool]]:
-    """Before every request, and after every one that may have changed something."""
-    for number, request in enumerate(requests):
-        yield number, False
-        if request.is_write:
-            yield number, True
+def result(process: subprocess.Popen[str]) -> dict[str, Any]:
+    try:
+        out, errors = process.communicate(timeout=600)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors[-3000:]
+    told: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return told
 
 
-def finished(table: LakeTable, job: str) -> dict[str, Any]:
-    """The facts after a plain run of the job, and of those that come after it."""
-    if job == "LoadInitial":
-        assert table.run("LoadInitial") == 0, table.item()
-    assert table.run("LoadIncremental") == 0, table.item()
-    return facts(table)
+def test_every_job_survives_a_fault_at_every_request(say_at_end: Callable[[str], None]) -> None:
+    """Load, two batches, rollback, re-apply; at each request: killed before and after it, an error once, one for good, a lost answer.
 
+    Rows, cursor, schema, partitions, changes and catalog are as if nothing had happened, the folder holds nothing else, and one more
+    run writes nothing. An error that passes is none for the run that met it.
+    """
+    processes = [started(part) for part in range(PROCESSES)]
 
-def check_every_point(make_table: TableMaker, job: str, expected: dict[str, Any]) -> int:
-    wire = Wire()
-    assert run_on(wire, prepared(make_table, job), job, lease_seconds=LONG_LEASE) == 0
-    wrong, count = [], 0
-    for number, after in points(wire.requests):
-        table, dying = prepared(make_table, job), Wire()
-        die(dying, table, job, die_at(dying, number, after=after))
-        found = finished(table, job)
-        count += 1
-        if found != expected:
-            wrong.append((number, "after" if after else "before", dying.requests[-1], found))
-    assert not wrong, f"{len(wrong)} of {count} points: {wrong[:3]}"
-    return count
+    results = [result(process) for process in processes]
 
-
-def test_load_and_batch_survive_a_death_at_every_request(make_table: TableMaker) -> None:
-    """Before each of both jobs' requests, and after each one that took effect: rows, cursor, folder and catalog are the same."""
-    expected = finished(prepared(make_table, "LoadInitial"), "LoadInitial")
-
-    counts = {job: check_every_point(make_table, job, expected) for job in ("LoadInitial", "LoadIncremental")}
-
-    print(f"died at {sum(counts.values())} points: {counts}")
-    assert (expected["rows"], expected["unfinished"], expected["folder"]) == (AFTER, [], True)
-    assert all(count > 30 for count in counts.values())
+    counts = sum((Counter(told["counts"]) for told in results), Counter[str]())
+    by_kind = {kind: sum(counts[f"{stage}: {kind}"] for stage in STAGES) for kind in (*KILLS, *PASSING, *FOR_GOOD)}
+    requests = results[0]["requests"]
+    wrong = [text for told in results for text in told["wrong"]]
+    said = ", ".join(f"{number} {kind}" for kind, number in by_kind.items())
+    say_at_end(f"faults: {counts.total()} points at {sum(requests.values())} requests ({said})")
+    assert not wrong, f"{len(wrong)} of {counts.total()} points:\n" + "\n".join(wrong[:5])
+    assert all(requests[stage] >= 30 for stage in STAGES)
+    for stage in STAGES:
+        found = {kind: counts[f"{stage}: {kind}"] for kind in by_kind}
+        assert found["killed before"] == requests[stage]
+        assert all(number >= 12 for number in found.values()), (stage, found)
+    assert counts.total() > 800

@@ -17,11 +17,12 @@ _READS = ("Get", "List", "Head", "Describe", "Query", "Scan", "BatchGet")
 
 @dataclass(frozen=True)
 class Request:
-    """One request. operation: as the AWS documentation names it; key: of the S3 object, else empty."""
+    """One request. operation: as the AWS documentation names it; key: of the S3 object, else empty; service: s3, dynamodb or glue."""
 
     operation: str
     key: str
     body: bytes
+    service: str = "s3"
 
     @property
     def is_write(self) -> bool:
@@ -53,7 +54,7 @@ def read_request(request: Any) -> Request:
     target = request.headers.get("X-Amz-Target") or b""
     if target:
         text = target.decode() if isinstance(target, bytes) else target
-        return Request(text.rsplit(".", 1)[-1], "", body)
+        return Request(text.rsplit(".", 1)[-1], "", body, "glue" if text.startswith("AWSGlue.") else "dynamodb")
     url = urlsplit(request.url)
     key = url.path.lstrip("/").partition("/")[2]
     operation = _s3_operation(request.method, key, set(parse_qs(url.query, keep_blank_values=True)))

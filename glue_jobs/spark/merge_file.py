@@ -58,11 +58,14 @@ class OpenFile:
     renames: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def open(cls, place: Place, shape: Shape, file: DataFile, renames: tuple[tuple[str, str], ...] = ()) -> OpenFile:
+    def open(
+        cls, place: Place, shape: Shape, file: DataFile, renames: tuple[tuple[str, str], ...] = (), version: str | None = None
+    ) -> OpenFile:
+        """version: of the key, for a file that is hidden."""
         limit = place.limits.stream_file_bytes
         bucket, key = place.lake.bucket, place.lake.key + file.path
         with _told_of_the_lake(shape.table):
-            source = open_object(place.s3, bucket, key, file.size_bytes, etag=file.etag or None, whole_up_to=limit)
+            source = open_object(place.s3, bucket, key, file.size_bytes, etag=file.etag or None, version=version, whole_up_to=limit)
             return cls(place, shape, file, read_data_file(source, file.path), file.size_bytes <= limit, renames)
 
     @property

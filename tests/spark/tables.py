@@ -39,6 +39,8 @@ class WorkTable(LakeTable):
     make_worker: MakeWorker = SparkWorker
 
     def run(self, job: str = "LoadIncremental", **settings: Any) -> int:
+        if job not in TAKES:
+            return super().run(job, **settings)
         given = {"driver_bytes": DRIVER, "lease_seconds": "60", **settings}
         argv = ["--path", str(self.path), "--state_table", self.environment["DMSLAKE_STATE_TABLE"]]
         for name, value in given.items():

@@ -1,0 +1,85 @@
+"""Which state a reader sees: the snapshot as of a change or a time. A reader has no lease, and never finishes what a run left.
+
+While the head is being published (`Publishing` stands) its files may not all be there. The reader waits a little, then reads the
+state before it. Where the head takes back a lost change, that state was never complete; but the head's own files all were there
+before, so the head itself is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Callable
+
+from glue_jobs.aws.records import read_record
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.core.errors import UsageError
+from glue_jobs.core.paths import TablePath
+from glue_jobs.core.record import ChangeRecord, stands_for
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState, read_state
+from glue_jobs.core.undo import PREVIOUS, parse_to
+from glue_jobs.protocol.history import snapshot_of
+from glue_jobs.protocol.lineage import HISTORY_TODO, Lineage
+
+LOOKS = 5
+PAUSE_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reader sees of a table. record: of the change read, None for the empty table before the first one."""
+
+    state: TableState
+    snapshot: Snapshot
+    record: ChangeRecord | None = None
+
+
+def look(s3: Any, table: StateTable, path: TablePath, as_of: str, wait: Callable[[float], None]) -> Reading:
+    """The table as of `as_of`: '' for now, a change id, `previous`, an ISO time or epoch seconds. Reads only.
+
+    Raises UsageError where there is no such table or change.
+    """
+    state = _settled(table, path, wait)
+    head = visible_head(s3, state)
+    change = _change(Lineage(s3, state.lake, head), as_of) if head else ""
+    if not change:
+        return Reading(state, Snapshot())
+    record = read_record(s3, state.lake, change)
+    return Reading(state, snapshot_of(s3, state.lake, record), record)
+
+
+def _settled(table: StateTable, path: TablePath, wait: Callable[[float], None]) -> TableState:
+    """The item once nothing is being published, or as it is after a few looks."""
+    for attempt in range(LOOKS):
+        if attempt:
+            wait(PAUSE_SECONDS)
+        item = table.get(str(path))
+        if item is None:
+            raise UsageError(f"no item for {path} in {table.name}", "unknown-table", "`dmslake tables` lists the tables")
+        state = read_state(item)
+        if not state.publishing:
+            break
+    return state
+
+
+def visible_head(s3: Any, state: TableState) -> str:
+    """The newest change all of whose files are there."""
+    if not state.publishing or not state.head:
+        return state.head
+    head = read_record(s3, state.lake, state.head, with_checkpoint=False)
+    return head.id if head.lost else head.parent
+
+
+def _change(lineage: Lineage, as_of: str) -> str:
+    if not as_of:
+        return lineage.head
+    goal = parse_to(as_of)
+    if isinstance(goal, datetime):
+        return lineage.at(goal)
+    if goal != PREVIOUS:
+        return lineage.landed(goal).id
+    last = stands_for(lineage(lineage.head))
+    if not last:
+        raise UsageError("every change is undone: there is none before", "nothing-to-undo", HISTORY_TODO)
+    return lineage(last).parent

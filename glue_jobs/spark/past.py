@@ -1,0 +1,99 @@
+"""A lake table as of a change: its rows, hidden files included. Files are read by the version that holds their bytes.
+
+On Arrow (`PastTable.batches`) in this process, or on Spark (`PastTable.frame`) for tables of any size.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from glue_jobs.aws.copies import version_gone
+from glue_jobs.aws.versions import versions_of
+from glue_jobs.core.bins import pack
+from glue_jobs.core.record import DataFile
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.spark.arrow_types import arrow_schema
+from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.rows import spark_type
+from glue_jobs.spark.task_errors import carried_rows
+
+BINS_PER_SLOT = 3
+BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class PastFile:
+    """A data file and the version of its key that holds its bytes."""
+
+    file: DataFile
+    version: str
+
+
+@dataclass(frozen=True)
+class PastTable:
+    """The table as of `change` ('' for before the first). files: those asked for, each with its version."""
+
+    change: str
+    place: Place
+    shape: Shape
+    files: tuple[PastFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(each.file.size_bytes for each in self.files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them, in the lake's order."""
+        return arrow_schema(self.shape.schema)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows, file by file, in batches; all columns or those named."""
+        for each in self.files:
+            for table in self._open(each).batches():
+                chosen = table if columns is None else table.select(list(columns))
+                yield from chosen.to_batches(max_chunksize=BATCH_ROWS)
+
+    def read(self) -> pa.Table:
+        """All rows at once."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def _open(self, each: PastFile) -> OpenFile:
+        return OpenFile.open(self.place, self.shape, each.file, version=each.version)
+
+    def frame(self, spark: Any) -> Any:
+        """The rows as a Spark DataFrame. Nothing is read before Spark asks for it."""
+        slots = spark.sparkContext.defaultParallelism
+        bins = pack(self.files, lambda each: each.file.size_bytes, slots * BINS_PER_SLOT)
+        payloads = [(pickle.dumps(replace(self, files=tuple(chosen))),) for chosen in bins if chosen]
+        tasks = spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
+        return spark.createDataFrame(tasks, "files binary").mapInArrow(carried_rows(_read_past), spark_type(self.schema))
+
+
+def _read_past(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for payload in batch.column(0).to_pylist():
+            part: PastTable = pickle.loads(payload)
+            yield from part.batches()
+
+
+def past_table(place: Place, table: str, snapshot: Snapshot, paths: Sequence[str] | None = None) -> PastTable:
+    """The table of a snapshot, or only the files at `paths` of it. Raises TableBlocked, code version-gone, if bytes are no more."""
+    chosen = [snapshot.files[path] for path in (sorted(snapshot.files) if paths is None else paths)]
+    shape = Shape(table, snapshot.schema, snapshot.primary_key, snapshot.partitioning)
+    lake = place.lake
+    seen = versions_of(place.s3, lake.bucket, [lake.key + file.path for file in chosen])
+    files = []
+    for file in chosen:
+        versions = seen[lake.key + file.path].data
+        version = next((each for each in versions if each.size == file.size_bytes and file.etag in ("", each.etag)), None)
+        if version is None:
+            raise version_gone(lake.bucket, lake.key + file.path, f"a data file of change {snapshot.change}")
+        files.append(PastFile(file, version.version_id))
+    return PastTable(snapshot.change, place, shape, tuple(files))

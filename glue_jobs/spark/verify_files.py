@@ -43,7 +43,6 @@ NAMED_KEYS = 20  # of doubled keys, those that are named
 TODO = "find out who wrote it; roll the table back to a change before this file came, or reload it"
 TODO_DOUBLED = "reload the table in DMS, then `dmslake reload PATH`; report how it came to this"
 _GONE = ("raw-file-gone", "raw-file-changed")
-_WRONG = ("bad-data-file", "type-mismatch", "column-twice")
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 
@@ -165,21 +164,19 @@ class _Reader:
             return Checked(file, (self._as_finding(file, error),))
 
     def _checked_version(self, file: DataFile) -> Checked:
+        versions = key_versions(self.s3, self.lake.bucket, self.lake.key + file.path)
+        ids = [entry.version_id for entry in versions.data if entry.size == file.size_bytes and file.etag in ("", entry.etag)]
         try:
-            return self._checked(file, self._version(file))
+            return self._checked(file, ids[0]) if ids else Checked(file, (self._vanished(file),))
         except TableBlocked as error:
             return Checked(file, (self._as_finding(file, error),))
 
-    def _version(self, file: DataFile) -> str:
-        versions = key_versions(self.s3, self.lake.bucket, self.lake.key + file.path)
-        ids = [entry.version_id for entry in versions.data if entry.size == file.size_bytes and file.etag in ("", entry.etag)]
-        if not ids:
-            raise TableBlocked("no data version of this file is left", "missing-file", TODO)
-        return ids[0]
+    def _vanished(self, file: DataFile) -> Finding:
+        found = "it vanished while it was to be read, and no data version is left"
+        return Finding("missing-file", DIFFERENCE, self.where(file), f"{file.rows} rows", found, "verify again")
 
     def _as_finding(self, file: DataFile, error: TableBlocked) -> Finding:
-        code = "missing-file" if error.code in (*_GONE, "missing-file") else "wrong-file"
-        return Finding(code, DIFFERENCE, self.where(file), f"{file.rows} rows that can be read", error.message, error.todo or TODO)
+        return Finding("wrong-file", DIFFERENCE, self.where(file), f"{file.rows} rows that can be read", error.message, error.todo or TODO)
 
     def open(self, file: DataFile, version: str | None = None) -> pq.ParquetFile:
         key = self.lake.key + file.path

@@ -17,7 +17,7 @@ from tests.protocol.wire import Request, Wire
 JOBS = {"LoadInitial": load_initial.main, "LoadIncremental": load_incremental.main, "Rollback": rollback.main}
 # moment: (the request, whether it takes effect before the process dies)
 MOMENTS: dict[str, tuple[Callable[[Request], bool], bool]] = {
-    "during the rewrite": (Request.is_data_part, True),
+    "during the work": (lambda request: request.is_data_part() or request.is_copy(), True),
     "between record and commit": (Request.is_commit, False),
     "between commit and converge": (Request.is_commit, True),
     "between completing and hiding": (Request.is_completion, True),

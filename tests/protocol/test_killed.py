@@ -1,4 +1,4 @@
-"""A job that is killed (`kill -9`, a real process) leaves, after the next run, the same lake as one that isn't."""
+"""A job that is killed (`kill -9`, a real process) leaves, after the next runs, the same as one that isn't."""
 
 from __future__ import annotations
 
@@ -11,51 +11,94 @@ from pathlib import Path
 import pytest
 
 from tests.lake import DRIVER, LakeTable
-from tests.protocol.conftest import AFTER, TableMaker
+from tests.protocol.conftest import AFTER, BEFORE, TableMaker
 from tests.protocol.killed_job import MOMENTS
-from tests.protocol.runs import facts, forget_lease
+from tests.protocol.runs import everything, forget_lease
 
 ROOT = Path(__file__).parent.parent.parent
+# what is done: (the job, the rows after it)
+DONE = {
+    "load": ("LoadInitial", BEFORE),
+    "batch": ("LoadIncremental", AFTER),
+    "rollback": ("Rollback", BEFORE),
+    "re-apply": ("Rollback", AFTER),
+}
 
 
-def prepared(make_table: TableMaker, job: str) -> LakeTable:
+def prepared(make_table: TableMaker, done: str) -> LakeTable:
+    """A table before that is done."""
     table = make_table()
-    table.load([(1, "one"), (2, "two"), (3, "three")])
-    if job == "LoadIncremental":
-        assert table.run("LoadInitial") == 0
+    table.load(BEFORE)
+    if done == "load":
+        return table
+    assert table.run("LoadInitial") == 0
     table.cdc([("U", (1, "ONE")), ("D", (2, None)), ("I", (4, "four"))])
+    if done == "batch":
+        return table
+    assert table.run("LoadIncremental") == 0
+    if done == "re-apply":
+        assert table.run("Rollback", to="previous") == 0
     return table
 
 
-def run_until_killed(table: LakeTable, job: str, moment: str) -> int:
-    """The job in a process of its own; its exit code, −9 if it was killed."""
+def wish(table: LakeTable, done: str) -> dict[str, str]:
+    """The job's arguments that say what is done; to be taken before it, so that the same can be asked for again."""
+    if done == "rollback":
+        return {"to": list(table.lineage().back())[-1].id}
+    return {"reapply": "all"} if done == "re-apply" else {}
+
+
+def start(table: LakeTable, done: str, moment: str) -> subprocess.Popen[str]:
+    """The job in a process of its own, which kills itself at that moment."""
     settings = {"driver_bytes": DRIVER, "state_table": table.state_table.name, "database": table.environment["DMSLAKE_DATABASE"]}
+    settings.update(wish(table, done))
     argv = ["--path", str(table.path), *(word for name, value in settings.items() for word in (f"--{name}", value))]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.protocol.killed_job", job, moment, *argv],
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.protocol.killed_job", DONE[done][0], moment, *argv],
         env={**os.environ, **table.environment, "PYTHONPATH": str(ROOT)},
         cwd=ROOT,
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
-        check=False,
     )
-    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
-    return done.returncode
 
 
-@pytest.mark.parametrize("job", ["LoadInitial", "LoadIncremental"])
-@pytest.mark.parametrize("moment", list(MOMENTS))
-def test_after_a_kill_the_next_run_makes_the_same_lake(make_table: TableMaker, job: str, moment: str) -> None:
-    """Rows, cursor, folder and state, compared with a table whose job was left alone."""
-    undisturbed, killed = prepared(make_table, job), prepared(make_table, job)
-    undisturbed.sync()
+def wait_for_death(process: subprocess.Popen[str]) -> None:
+    try:
+        _, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGKILL, errors[-2000:]
 
-    run_until_killed(killed, job, moment)
-    before = killed.item()
-    forget_lease(killed)
-    killed.sync()
 
-    assert before["LeaseOwner"]
-    assert facts(killed) == facts(undisturbed)
-    assert killed.rows() == AFTER
+def recover(table: LakeTable, done: str, asked: dict[str, str]) -> None:
+    """What happens next: a run of the job, or, of a rollback, of the controller's job; a person asks for the rollback again."""
+    forget_lease(table)
+    job = DONE[done][0]
+    assert table.run("LoadIncremental" if job == "Rollback" else job) == 0, table.item()["LastRun"]
+    if job == "Rollback":
+        code, error = table.run(job, **asked), table.item()["LastRun"].get("error", {}).get("code")
+        assert (code, error) in ((0, None), (2, "nothing-to-reapply")), table.item()["LastRun"]
+    assert table.run("LoadIncremental") == 0
+
+
+@pytest.mark.parametrize("done", list(DONE))
+def test_after_a_kill_the_next_runs_leave_the_same(make_table: TableMaker, done: str) -> None:
+    """At each of the moments: rows, cursor, changes and catalog, compared with a table whose job was left alone."""
+    undisturbed = prepared(make_table, done)
+    assert undisturbed.run(DONE[done][0], **wish(undisturbed, done)) == 0
+    assert undisturbed.run("LoadIncremental") == 0
+    killed = {moment: prepared(make_table, done) for moment in MOMENTS}
+    asked = {moment: wish(table, done) for moment, table in killed.items()}
+
+    processes = [start(table, done, moment) for moment, table in killed.items()]
+    for process in processes:
+        wait_for_death(process)
+    leases = {moment: "LeaseOwner" in table.item() for moment, table in killed.items()}
+    for moment, table in killed.items():
+        recover(table, done, asked[moment])
+
+    expected = everything(undisturbed)
+    assert expected["rows"] == DONE[done][1]
+    assert leases == dict.fromkeys(MOMENTS, True)
+    assert {moment: everything(table) for moment, table in killed.items()} == dict.fromkeys(MOMENTS, expected)

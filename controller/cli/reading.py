@@ -1,0 +1,187 @@
+"""`dmslake read`: rows, counts and sums of a table as it is or was, without Spark."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import importlib
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from controller.cli.call import Call, with_call
+from controller.cli.looking import Looked, cell, looking, need, state_data, state_text
+from controller.cli.output import Answer, View
+from glue_jobs.core.errors import UsageError
+from glue_jobs.core.snapshot import Snapshot
+
+READ = 1
+SHOWN = 20  # rows, where a person reads them
+OUTPUTS = ("table", "json", "csv")
+Rows = Iterator[list[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What of a table is wanted. columns: () for all. limit: None where it is not said."""
+
+    where: str
+    columns: tuple[str, ...]
+    limit: int | None
+    count: bool
+    sums: tuple[str, ...]
+
+    @property
+    def is_total(self) -> bool:
+        return self.count or bool(self.sums)
+
+    def check(self) -> Question:
+        """The question itself; UsageError if it can't be meant."""
+        if self.is_total and (self.columns or self.limit is not None):
+            raise UsageError("--count and --sum take all rows that match", "bad-argument", "leave out --columns and --limit, or these two")
+        return self
+
+
+@click.command("read")
+@click.argument("path")
+@click.option("--as-of", default="", metavar="CHANGE|previous|TIME", help="The table as it was then; else as it is now.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help=f"So many rows at most. [default: {SHOWN} for table, all for json and csv]"
+)
+@click.option("--where", default="", metavar="CONDITION", help="Only rows for which this SQL condition (DuckDB's) is true; times are UTC.")
+@click.option("--columns", default="", metavar="A,B", help="Only these columns, comma separated as in CSV.")
+@click.option("--count", is_flag=True, help="Count the rows.")
+@click.option("--sum", "sums", multiple=True, metavar="COLUMN", help="Add up a column; may be given more than once.")
+@functools.partial(with_call, outputs=OUTPUTS)
+def read(call: Call, path: str, as_of: str, limit: int | None, where: str, columns: str, count: bool, sums: tuple[str, ...]) -> int:
+    """Print rows of the table PATH, as it is or as it was.
+
+    Table output shows null as NULL, and texts that could be taken for something else in quotes. CSV has nothing for null and "" for
+    an empty text. Binary is hexadecimal, times are UTC, decimals keep their digits.
+    """
+    question = Question(where.strip(), split_names(columns), limit, count, sums).check()
+    if question.where:
+        need("duckdb", todo="pip install 'dmslake[query]'")
+    with looking(call, path) as looked:
+        snapshot = looked.at(as_of).snapshot
+        work = _Totals if question.is_total else _Rows
+        work(call, looked, snapshot, question).show()
+    return 0
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Names separated by commas; one that holds a comma stands in double quotes, as in CSV."""
+    return tuple(next(csv.reader([text]), [])) if text else ()
+
+
+class _Reading:
+    """One question on its way to an answer."""
+
+    def __init__(self, call: Call, looked: Looked, snapshot: Snapshot, question: Question) -> None:
+        self.call, self.looked, self.snapshot, self.question = call, looked, snapshot, question
+        self.reading: Any = importlib.import_module("glue_jobs.spark.reading")
+
+    @property
+    def path(self) -> str:
+        return str(self.looked.state.path)
+
+    def batches(self) -> Iterable[Any]:
+        """The rows that match."""
+        if self.snapshot.is_empty:
+            return ()
+        rows: Iterable[Any] = self.looked.table(self.snapshot).batches()
+        if self.question.where:
+            condition: Any = importlib.import_module("glue_jobs.spark.condition")
+            rows = condition.filtered(rows, self.snapshot.schema, self.question.where)
+        return rows
+
+
+class _Totals(_Reading):
+    """Count and sums."""
+
+    def show(self) -> None:
+        sums = self.question.sums
+        if not self.snapshot.is_empty:
+            self.reading.check_sums(self.snapshot.schema, sums)
+        if sums or self.question.where:
+            rows, added = self.reading.totals(self.batches(), sums)
+        else:
+            rows, added = self.snapshot.rows, {}
+        heads = [*(["count"] if self.question.count else []), *(f"sum({name})" for name in sums)]
+        values = [*([rows] if self.question.count else []), *(added[name] for name in sums)]
+        if self.call.format == "csv":
+            print_csv(heads, iter([[tuple(values)]]))
+            return
+        data = {"read": READ, "path": self.path, **state_data(self.snapshot), "count": rows, "sums": added}
+        self.call.output.show(Answer(data, [View(tuple(map(cell, heads)), [list(map(cell, values))])], [state_text(self.snapshot)]))
+
+
+class _Rows(_Reading):
+    """The rows themselves."""
+
+    def show(self) -> None:
+        schema, wanted = self.snapshot.schema, self.question.columns
+        if not self.snapshot.is_empty:
+            self.reading.check_columns(schema, wanted)
+        columns = wanted or tuple(column.name for column in schema)
+        limit = SHOWN if self.question.limit is None and self.call.format == "table" else self.question.limit
+        rows = begun(self.reading.page(self.batches(), columns, limit))
+        if self.call.format == "csv":
+            print_csv(columns, rows)
+        elif self.call.format == "json":
+            kinds = [{"name": column.name, "type": column.type} for name in columns for column in schema if column.name == name]
+            print_json({"read": READ, "path": self.path, **state_data(self.snapshot), "columns": kinds}, columns, rows)
+        else:
+            self._show_table(columns, [row for piece in rows for row in piece], limit)
+
+    def _show_table(self, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], limit: int | None) -> None:
+        view = View(tuple(map(cell, columns)), [list(map(cell, row)) for row in rows])
+        if self.question.where:
+            what = f"the first {len(rows):,} rows that match (--limit)" if len(rows) == limit else f"{len(rows):,} row(s) match"
+        else:
+            what = f"{len(rows):,} of {self.snapshot.rows:,} row(s)" + (" (--limit)" if len(rows) < self.snapshot.rows else "")
+        self.call.output.show(Answer(None, [view], [f"{what}; {state_text(self.snapshot)}"]))
+
+
+def begun(rows: Rows) -> Rows:
+    """The same rows; the first are there already, so that what goes wrong at once is known before anything is printed."""
+    first = next(rows, None)
+    return iter(()) if first is None else itertools.chain([first], rows)
+
+
+def print_json(head: dict[str, Any], columns: Sequence[str], rows: Rows) -> None:
+    """One document whose last member is `rows`; written as the rows come."""
+    out = sys.stdout
+    out.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [')
+    start = "\n"
+    for piece in rows:
+        for row in piece:
+            out.write(start + json.dumps(dict(zip(columns, row)), ensure_ascii=False))
+            start = ",\n"
+    out.write("\n]}\n")
+    out.flush()
+
+
+def print_csv(columns: Sequence[str], rows: Rows) -> None:
+    """A line of names, then the rows as they come."""
+    out = sys.stdout
+    if columns:
+        out.write(",".join(map(_csv_field, columns)) + "\n")
+    for piece in rows:
+        out.writelines(",".join(map(_csv_field, row)) + "\n" for row in piece)
+    out.flush()
+
+
+def _csv_field(value: Any) -> str:
+    """Nothing for null; an empty text in quotes, so that it is no null."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    return '"' + text.replace('"', '""') + '"' if not text or any(char in text for char in ',"\r\n') else text

@@ -1,0 +1,235 @@
+"""`dmslake read`, `diff` and `explain`: a table as it was, what changed, and the life of a row, without Spark."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from controller.cli.looking import cell
+from controller.cli.reading import split_names
+from tests.controller.past_world import Command, PastWorld, changes, expire
+from tests.lake import LakeTable
+
+TYPES = pa.schema(
+    [
+        ("id", pa.int64()), ('odd "name"', pa.string()), ("price", pa.decimal128(10, 2)), ("time", pa.timestamp("us")),
+        ("day", pa.date32()), ("raw", pa.binary()), ("score", pa.float64()), ("small", pa.float32()), ("yes", pa.bool_()),
+    ]
+)  # fmt: skip
+TIME = datetime(2024, 5, 1, 12, 30, 15, 250000, timezone.utc)
+WHOLE = (1, 'a,"b"\n\x1b[31m', Decimal("12.30"), TIME, date(1969, 12, 31), b"\x00\xff", 0.1, 0.1, True)
+SPECIAL = (2, "", Decimal("-0.05"), TIME.replace(microsecond=0), date(9999, 12, 31), b"", float("nan"), float("-inf"), False)
+NULLS = (3, *[None] * 8)
+
+
+@pytest.fixture(scope="module")
+def typed(kept_world: PastWorld) -> LakeTable:
+    """A table with a column of most types."""
+    table = LakeTable(kept_world.environment(), kept_world.raw, kept_world.aws.lake, TYPES, shared=kept_world.clients)
+    table.load([WHOLE, SPECIAL, NULLS])
+    assert table.run("LoadInitial") == 0, table.item()
+    return table
+
+
+def rows(done: Any) -> list[tuple[Any, ...]]:
+    """The rows of a JSON answer."""
+    return [tuple(row.values()) for row in done.json["rows"]]
+
+
+# --- read
+
+
+def test_values_in_json_are_whole(typed: LakeTable, kept_command: Command) -> None:
+    """Decimals keep their digits, times are UTC, binary is hexadecimal, what is no number is a word, null is null."""
+    found = rows(kept_command("read", str(typed.path), "--output", "json"))
+
+    assert found == [
+        (1, WHOLE[1], "12.30", "2024-05-01T12:30:15.25Z", "1969-12-31", "00ff", 0.1, 0.1, True),
+        (2, "", "-0.05", "2024-05-01T12:30:15Z", "9999-12-31", "", "NaN", "-Infinity", False),
+        NULLS,
+    ]
+
+
+def test_csv_tells_null_from_empty(typed: LakeTable, kept_command: Command) -> None:
+    """A null is nothing, an empty text is two quotes; what a reader of CSV reads is what the lake has."""
+    out = kept_command("read", str(typed.path), "--output", "csv", "--columns", 'id,odd "name",price').out
+
+    assert list(csv.reader(io.StringIO(out))) == [
+        ["id", 'odd "name"', "price"],
+        ["1", WHOLE[1], "12.30"],
+        ["2", "", "-0.05"],
+        ["3", "", ""],
+    ]
+    assert out.splitlines()[-2:] == ['2,"",-0.05', "3,,"]
+
+
+def test_a_terminal_gets_no_control_characters(typed: LakeTable, kept_command: Command) -> None:
+    """They are escaped, nulls and empty texts are told apart, and the state that was read is named."""
+    out = kept_command("read", str(typed.path)).out
+
+    assert "\x1b" not in out
+    assert r"'a,\"b\"\n\u001b[31m'" not in out
+    assert "'a,\"b\"\\n\\u001b[31m'" in out
+    assert out.splitlines()[-1].startswith(f"3 of 3 row(s); change {typed.item()['Head']} of 2")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "NULL"),
+        ("NULL", "'NULL'"),
+        ("", "''"),
+        (" a", "' a'"),
+        ("'", "'''"),
+        ("\u202ea\\", r"'\u202ea\\'"),
+        ("ä b", "ä b"),
+        (True, "true"),
+    ],
+)
+def test_cells_are_told_apart(value: Any, shown: str) -> None:
+    """A quote at the start means that the rest is to be read as quoted."""
+    assert cell(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ('"odd ""name""" = \'\'', [2]),
+        ("price > 10 or id = 3", [1, 3]),
+        ("time = '2024-05-01 12:30:15.25'", [1]),
+        ("raw is null -- a comment", [3]),
+        ("isnan(score)", [2]),
+        ("id > 99", []),
+    ],
+)
+def test_conditions_choose_rows(typed: LakeTable, kept_command: Command, where: str, ids: list[int]) -> None:
+    """Columns of every kind come back as they are."""
+    every = {row[0]: row for row in rows(kept_command("read", str(typed.path), "--output", "json"))}
+
+    found = rows(kept_command("read", str(typed.path), "--where", where, "--output", "json"))
+
+    assert found == [every[number] for number in ids]
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("id >", "syntax error"),
+        ("nope = 1", "nope"),
+        ("id = 'abc'", "abc"),
+        ("true; DROP TABLE x", "can't be used"),
+        ("true) OR (true", "syntax error"),
+        ("id IN (SELECT 1 FROM read_csv('/etc/passwd'))", "disabled"),
+        ("id IN (SELECT 1 FROM source)", "source"),
+        ("EXISTS (SELECT 1 FROM '/etc/passwd')", "can't be used"),
+    ],
+)
+def test_a_bad_condition_is_a_wrong_call(typed: LakeTable, kept_command: Command, where: str, message: str) -> None:
+    """Exit 2 with DuckDB's own words; files and variables of the program are out of reach."""
+    done = kept_command("read", str(typed.path), "--where", where)
+
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_counts_and_sums(typed: LakeTable, kept_command: Command, kept_history: LakeTable) -> None:
+    """Exact for decimals and integers; a count alone reads no data file."""
+    total = kept_command("read", str(typed.path), "--count", "--sum", "price", "--sum", "id", "--output", "json").json
+    floats = kept_command("read", str(typed.path), "--sum", "small", "--where", "id <> 2", "--output", "csv").out
+    none = kept_command("read", str(typed.path), "--sum", "price", "--where", "id = 3").out
+
+    assert (total["count"], total["sums"]) == (3, {"price": "12.25", "id": 6})
+    assert floats.splitlines()[0] == "sum(small)"
+    assert float(floats.splitlines()[1]) == pytest.approx(0.1)
+    assert none.splitlines()[1].split() == ["NULL"]
+    assert kept_command("read", str(kept_history.path), "--count").out.splitlines()[:2] == ["count", "    3"]
+
+
+def test_sums_lose_no_digits(kept_world: PastWorld, kept_command: Command) -> None:
+    """More than 64 bits hold, and more digits than a decimal of the lake has."""
+    columns = pa.schema([("id", pa.int64()), ("much", pa.decimal128(38, 2))])
+    table = LakeTable(kept_world.environment(), kept_world.raw, kept_world.aws.lake, columns, shared=kept_world.clients)
+    much = Decimal("9" * 36 + ".99")
+    table.load([(2**63 - 1, much), (2**63 - 2, much), (1, Decimal("0.02"))])
+    assert table.run("LoadInitial") == 0
+
+    sums = kept_command("read", str(table.path), "--sum", "id", "--sum", "much", "--output", "json").json["sums"]
+
+    assert sums == {"id": 2**64 - 2, "much": "2" + "0" * 36 + ".00"}
+
+
+def test_every_state_can_be_read(kept_history: LakeTable, kept_command: Command) -> None:
+    """By a change's id, `previous`, a time; before the first change there is nothing."""
+    load, first, second = changes(kept_history)
+    path = str(kept_history.path)
+
+    found = {as_of: rows(kept_command("read", path, "--as-of", as_of, "--output", "json")) for as_of in (load, "previous", second)}
+
+    assert found == {load: [(1, "one"), (2, "two"), (3, "three")], "previous": [(1, "ONE"), (3, "three"), (4, "four")], second: rows(
+        kept_command("read", path, "--output", "json"))}  # fmt: skip
+    assert kept_command("read", path, "--as-of", kept_history.lineage()(first).time, "--output", "json").json["change"] == first
+    empty = kept_command("read", path, "--as-of", "1999-01-01", "--where", "id = 1")
+    assert (empty.code, empty.out) == (0, "0 row(s) match; before the first change: no rows\n")
+    assert kept_command("read", path, "--as-of", "1999-01-01", "--count", "--output", "csv").out == "count\n0\n"
+
+
+def test_limits(kept_history: LakeTable, kept_command: Command) -> None:
+    """A number of rows; the line below says that there are more."""
+    path = str(kept_history.path)
+
+    assert kept_command("read", path, "--limit", "2").out.splitlines()[-1].startswith("2 of 3 row(s) (--limit); change ")
+    assert len(kept_command("read", path, "--limit", "2", "--where", "id < 99", "--output", "csv").out.splitlines()) == 3
+    assert "the first 1 rows that match" in kept_command("read", path, "--limit", "1", "--where", "id < 99").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--columns", "id,nope"], "no column 'nope'"),
+        (["--sum", "nope"], "no column 'nope'"),
+        (["--sum", "name"], "has no numbers: it is string"),
+        (["--count", "--limit", "1"], "leave out"),
+        (["--as-of", "last week"], "neither a change id nor a time"),
+    ],
+)
+def test_wrong_calls_are_refused(kept_history: LakeTable, kept_command: Command, words: list[str], message: str) -> None:
+    """With exit 2, before anything is printed."""
+    done = kept_command("read", str(kept_history.path), *words)
+
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_names_with_commas_stand_in_quotes() -> None:
+    """As in CSV."""
+    assert split_names('a,"b, c",d "e"') == ("a", "b, c", 'd "e"')
+    assert split_names("") == ()
+
+
+def test_missing_packages_are_named(typed: LakeTable, kept_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only --where needs DuckDB."""
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+
+    done = kept_command("read", str(typed.path), "--where", "id = 1")
+
+    assert (done.code, "pip install 'dmslake[query]'" in done.err) == (3, True)
+    assert kept_command("read", str(typed.path)).code == 0
+
+
+def test_data_that_is_gone_is_said(past_world: PastWorld, lake_command: Command) -> None:
+    """The state can't be read any more: exit 1 with the file, nothing half-printed."""
+    table = past_world.batched()
+    load, _ = changes(table)
+    expire(table, load)
+
+    done = lake_command("read", str(table.path), "--as-of", load, "--output", "csv")
+
+    assert (done.code, done.out) == (1, "")
+    assert load in done.err

@@ -233,3 +233,105 @@ def test_data_that_is_gone_is_said(past_world: PastWorld, lake_command: Command)
 
     assert (done.code, done.out) == (1, "")
     assert load in done.err
+
+
+# --- diff
+
+
+def test_diff_shows_each_kind_of_row_change(kept_history: LakeTable, kept_command: Command) -> None:
+    """Counts and rows, updates with the values that differ; nothing of what is the same."""
+    load, first, second = changes(kept_history)
+
+    found = kept_command("diff", str(kept_history.path), load, "--output", "json").json
+
+    assert (found["from"]["change"], found["to"]["change"], found["files_read"]) == (load, second, 2)
+    assert found["counts"] == {"insert": 1, "update": 2, "delete": 1}
+    assert found["sample"] == {
+        "insert": [{"id": 5, "name": "five"}],
+        "update": [
+            {"before": {"id": 1, "name": "one"}, "after": {"id": 1, "name": "ONE"}, "changed": ["name"]},
+            {"before": {"id": 3, "name": "three"}, "after": {"id": 3, "name": "THREE"}, "changed": ["name"]},
+        ],
+        "delete": [{"id": 2, "name": "two"}],
+    }
+    assert found["schema"] == {"added": [], "dropped": [], "changed": []}
+    only_last = kept_command("diff", str(kept_history.path), "previous", "--output", "json").json
+    assert (only_last["from"]["change"], only_last["counts"]) == (first, {"insert": 1, "update": 1, "delete": 1})
+
+
+def test_diff_for_people(kept_history: LakeTable, kept_command: Command) -> None:
+    """Old and new stand side by side; with fewer rows than there are, the rest is counted."""
+    load, _, second = changes(kept_history)
+
+    lines = kept_command("diff", str(kept_history.path), load, second, "--limit", "1").out.splitlines()
+
+    assert [line.split() for line in lines if line.startswith("rows ")] == [
+        ["rows", "3", "→", "3:", "1", "inserted,", "2", "updated,", "1", "deleted"]
+    ]
+    at = lines.index("updated (2)")
+    assert [line.split() for line in lines[at + 1 : at + 4]] == [
+        ["id", "name"], ["1", "one", "→", "ONE"], ["…", "and", "1", "more:", "--limit", "N"]
+    ]  # fmt: skip
+
+
+def test_diff_works_backwards_and_from_nothing(kept_history: LakeTable, kept_command: Command) -> None:
+    """What going back would do; before the first change there were no rows; the same state twice reads nothing."""
+    load, _, second = changes(kept_history)
+    path = str(kept_history.path)
+
+    back = kept_command("diff", path, second, load, "--output", "json").json
+    first_of_all = kept_command("diff", path, "1999-01-01", load, "--output", "json").json
+    away = kept_command("diff", path, load, "1999-01-01", "--output", "json").json
+    same = kept_command("diff", path, load, load, "--output", "json").json
+
+    assert back["counts"] == {"insert": 1, "update": 2, "delete": 1}
+    assert back["sample"]["insert"] == [{"id": 2, "name": "two"}]
+    assert (first_of_all["counts"], len(first_of_all["schema"]["added"])) == ({"insert": 3, "update": 0, "delete": 0}, 2)
+    assert (away["counts"], len(away["schema"]["dropped"])) == ({"insert": 0, "update": 0, "delete": 3}, 2)
+    assert (same["counts"], same["files_read"]) == ({"insert": 0, "update": 0, "delete": 0}, 0)
+
+
+def test_diff_shows_how_columns_changed(past_world: PastWorld, lake_command: Command) -> None:
+    """A new column, a wider type; and a reload that gave a column another type altogether, which can't be compared."""
+    table = past_world.loaded()
+    more = pa.schema([("id", pa.int64()), ("name", pa.string()), ("note", pa.string())])
+    table.cdc([("I", (4, "four", "new"))], columns=more)
+    assert table.run() == 0
+    other = pa.schema([("id", pa.int64()), ("name", pa.int32())])
+    table.edit(LoadQuietMinutes="0")
+    table.load([(1, 1), (9, 9)], columns=other)
+    assert table.run("LoadInitial") == 0, table.item()
+    load, batch, reload = changes(table)
+
+    grown = lake_command("diff", str(table.path), load, batch, "--output", "json").json
+    apart = lake_command("diff", str(table.path), batch, reload)
+
+    assert grown["schema"]["added"] == [{"name": "note", "type": "string"}]
+    assert grown["counts"] == {"insert": 1, "update": 0, "delete": 0}
+    assert "name string → int" in apart.out
+    assert "note string" in apart.out
+    assert "not compared" in apart.out
+    assert ": 1 inserted, 0 updated, 3 deleted" in apart.out
+
+
+def test_diff_without_a_key_counts_rows(past_world: PastWorld, lake_command: Command) -> None:
+    """Rows that are equal may come more than once."""
+    table = past_world.loaded(primary_key="null")
+    table.cdc([("I", (1, "one")), ("I", (1, "one"))])
+    assert table.run() == 0
+
+    found = lake_command("diff", str(table.path), "previous", "--output", "json").json
+
+    assert found["counts"] == {"insert": 2, "update": 0, "delete": 0}
+    assert "an update is a delete and an insert" in lake_command("diff", str(table.path), "previous").out
+
+
+def test_diff_refuses_what_is_gone(past_world: PastWorld, lake_command: Command) -> None:
+    """The bytes of one state are no more."""
+    table = past_world.batched()
+    load, _ = changes(table)
+    expire(table, load)
+
+    done = lake_command("diff", str(table.path), load)
+
+    assert (done.code, done.out, load in done.err) == (1, "", True)

@@ -19,7 +19,7 @@ from tests.stateful.traffic import Traffic
 HUNTING = "MACHINE_EXAMPLES" in os.environ
 EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "30"))
 SHRINKING = "MACHINE_SHRINK" in os.environ
-STEPS = int(os.environ.get("MACHINE_STEPS", "14"))
+STEPS = int(os.environ.get("MACHINE_STEPS", "12"))
 
 # What the examples must have led to; otherwise they prove less than they look like.
 EXPECTED = {

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from glue_jobs.aws.clients import make_clients
 from tests.lake import LakeTable
-from tests.protocol.faults import FOR_GOOD, KILLS, OF_WRITES, PASSING, Fault, of_read
+from tests.protocol.faults import FOR_GOOD, KILLS, PASSING, Fault, kinds_at
 from tests.protocol.in_process import LAKE, RAW, InProcessAws
 from tests.protocol.runs import LONG_LEASE, everything, forget_lease, run_on
 from tests.protocol.wire import Killed, Request, Wire
@@ -137,7 +137,7 @@ class Scenario:
 def faults_of(stage: Stage) -> Iterator[Fault]:
     """All faults of a stage: every request, each with all kinds that make sense for it."""
     for number, request in enumerate(stage.needs):
-        for kind in OF_WRITES if request.is_write else of_read(number):
+        for kind in kinds_at(number, request):
             yield Fault(kind, number)
 
 

@@ -27,13 +27,19 @@ KILLS = (KILLED_BEFORE, KILLED_AFTER)
 ONCE = {BROKEN_ONCE: BROKEN, BUSY_ONCE: BUSY}
 FOR_GOOD = {BROKEN_FOR_GOOD: BROKEN, DENIED_FOR_GOOD: DENIED}
 PASSING = (*ONCE, ANSWER_LOST)  # a run that meets one of these must get over it by itself
-# What a write may meet. A read that took effect is one that was not sent; its errors take turns.
-OF_WRITES = (*KILLS, *PASSING, *FOR_GOOD)
 
 
-def of_read(number: int) -> tuple[str, ...]:
-    """The faults of a read with this number."""
-    return (KILLED_BEFORE, tuple(ONCE)[number % 2], tuple(FOR_GOOD)[number // 2 % 2])
+def kinds_at(number: int, request: Request) -> tuple[str, ...]:
+    """The faults at a request with this number.
+
+    A read that took effect is one that was not sent; its errors take turns. So do those that pass at DynamoDB's writes: it is botocore
+    that sends them again, and our code sees neither.
+    """
+    once, for_good = tuple(ONCE)[number % 2], tuple(FOR_GOOD)[number // 2 % 2]
+    if not request.is_write:
+        return KILLED_BEFORE, once, for_good
+    errors = (once,) if request.service == "dynamodb" else tuple(ONCE)
+    return (*KILLS, *errors, ANSWER_LOST, *FOR_GOOD)
 
 
 @dataclass

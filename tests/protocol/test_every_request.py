@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.protocol.faults import FOR_GOOD, KILLS, PASSING
 
 ROOT = Path(__file__).parent.parent.parent
@@ -31,15 +33,13 @@ def started(part: int) -> subprocess.Popen[str]:
 
 
 def result(process: subprocess.Popen[str]) -> dict[str, Any]:
-    try:
-        out, errors = process.communicate(timeout=600)
-    finally:
-        process.kill()
+    out, errors = process.communicate()
     assert process.returncode == 0, errors[-3000:]
     told: dict[str, Any] = json.loads(out.splitlines()[-1])
     return told
 
 
+@pytest.mark.timeout(900)  # a minute and a half on two quiet cores
 def test_every_job_survives_a_fault_at_every_request(say_at_end: Callable[[str], None]) -> None:
     """Load, two batches, rollback, re-apply; at each request: killed before and after it, an error once, one for good, a lost answer.
 
@@ -47,8 +47,11 @@ def test_every_job_survives_a_fault_at_every_request(say_at_end: Callable[[str],
     run writes nothing. An error that passes is none for the run that met it.
     """
     processes = [started(part) for part in range(PROCESSES)]
-
-    results = [result(process) for process in processes]
+    try:
+        results = [result(process) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
 
     counts = sum((Counter(told["counts"]) for told in results), Counter[str]())
     by_kind = {kind: sum(counts[f"{stage}: {kind}"] for stage in STAGES) for kind in (*KILLS, *PASSING, *FOR_GOOD)}

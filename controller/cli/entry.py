@@ -12,6 +12,7 @@ import click
 from controller.cli.asking import recover, reload, repartition, schema, unblock, widen
 from controller.cli.call import setting_options
 from controller.cli.comparing import diff
+from controller.cli.explaining import explain
 from controller.cli.listing import settings
 from controller.cli.local import capture, demo, up
 from controller.cli.past import history, show
@@ -29,7 +30,7 @@ from glue_jobs.core.errors import DmslakeError
 INTERRUPTED = 130
 COMMANDS = (
     demo, up, capture, tables, activate, deactivate, plan, run_command, status,
-    history, show, read, diff, rollback, reapply, verify_command,
+    history, show, read, diff, explain, rollback, reapply, verify_command,
     reload, unblock, recover, schema, widen, repartition, settings,
 )  # fmt: skip
 

@@ -87,13 +87,23 @@ def past_table(place: Place, table: str, snapshot: Snapshot, paths: Sequence[str
     """The table of a snapshot, or only the files at `paths` of it. Raises TableBlocked, code version-gone, if bytes are no more."""
     chosen = [snapshot.files[path] for path in (sorted(snapshot.files) if paths is None else paths)]
     shape = Shape(table, snapshot.schema, snapshot.primary_key, snapshot.partitioning)
-    lake = place.lake
-    seen = versions_of(place.s3, lake.bucket, [lake.key + file.path for file in chosen])
+    found = find_versions(place, chosen)
     files = []
     for file in chosen:
-        versions = seen[lake.key + file.path].data
-        version = next((each for each in versions if each.size == file.size_bytes and file.etag in ("", each.etag)), None)
+        version = found[file.path]
         if version is None:
-            raise version_gone(lake.bucket, lake.key + file.path, f"a data file of change {snapshot.change}")
-        files.append(PastFile(file, version.version_id))
+            raise version_gone(place.lake.bucket, place.lake.key + file.path, f"a data file of change {snapshot.change}")
+        files.append(PastFile(file, version))
     return PastTable(snapshot.change, place, shape, tuple(files))
+
+
+def find_versions(place: Place, files: Sequence[DataFile]) -> dict[str, str | None]:
+    """Path → the version of the key that holds the file's bytes, None where they are no more."""
+    lake = place.lake
+    seen = versions_of(place.s3, lake.bucket, [lake.key + file.path for file in files])
+    found: dict[str, str | None] = {}
+    for file in files:
+        entries = seen[lake.key + file.path].data
+        ids = [each.version_id for each in entries if each.size == file.size_bytes and file.etag in ("", each.etag)]
+        found[file.path] = ids[0] if ids else None
+    return found

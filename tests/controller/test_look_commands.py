@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from controller.cli.explaining import split_key
 from controller.cli.looking import cell
 from controller.cli.reading import split_names
 from tests.controller.past_world import Command, PastWorld, changes, expire
@@ -335,3 +336,85 @@ def test_diff_refuses_what_is_gone(past_world: PastWorld, lake_command: Command)
     done = lake_command("diff", str(table.path), load)
 
     assert (done.code, done.out, load in done.err) == (1, "", True)
+
+
+# --- explain
+
+
+@pytest.fixture(scope="module")
+def lived(kept_world: PastWorld) -> LakeTable:
+    """A table with a load, two batches, and one that is rolled back."""
+    table = kept_world.history()
+    table.cdc([("U", (1, "wrong"))])
+    assert table.run() == 0
+    assert table.run("Rollback", to="previous") == 0
+    return table
+
+
+def test_explain_tells_the_life_of_a_row(lived: LakeTable, kept_command: Command) -> None:
+    """Oldest first; what is undone is counted only."""
+    load, first, *_ = changes(lived)
+
+    found = kept_command("explain", str(lived.path), "--key", "1", "--output", "json").json
+
+    assert [(step["change"], step["what"], step["after"]["name"], step["changed"]) for step in found["steps"]] == [
+        (load, "insert", "one", []), (first, "update", "ONE", ["name"]),
+    ]  # fmt: skip
+    assert [(step["source"]["file"].rsplit("/", 1)[-1][:4], step["source"]["row"]) for step in found["steps"]] == [("LOAD", 0), ("2024", 0)]
+    assert (found["key"], found["now"], found["undone"], found["files_read"]) == ({"id": 1}, {"id": 1, "name": "ONE"}, 1, 3)
+
+
+def test_explain_for_people(lived: LakeTable, kept_command: Command) -> None:
+    """When, which change, from which row of which raw file; what differs below it."""
+    _, first, second, *_ = changes(lived)
+
+    lines = kept_command("explain", str(lived.path), "--key", "4").out.splitlines()
+
+    assert [line.split()[0] for line in lines[:4]] == ["table", "key", "now", "as"]
+    assert lines[2].split() == ["now", "no", "such", "row"]
+    told = [line for line in lines[4:] if line]
+    assert next(line for line in told if first in line).endswith(", row 2")
+    assert [line.strip() for line in told if line.startswith("  ")] == ["insert: id=4, name=four", "delete: id=4, name=four"]
+    assert [second in line for line in told] == [False, False, True, False, False]
+    assert told[-1] == "1 undone change(s) are not part of this"
+    assert "no change touched this key" in kept_command("explain", str(lived.path), "--key", "77").out
+
+
+def test_explain_says_what_is_gone(past_world: PastWorld, lake_command: Command) -> None:
+    """The data of one change, and the raw file of another; the life goes on."""
+    table = past_world.batched()
+    load, _ = changes(table)
+    (raw,) = (item.key for item in table.lineage()(load).inputs)
+    table.clients.s3.delete_object(Bucket=table.path.bucket, Key=raw)
+    expire(table, load)
+
+    done = lake_command("explain", str(table.path), "--key", "1")
+
+    assert done.code == 0
+    assert "full-load  from 1 raw file(s) gone or changed" in done.out
+    assert "not known: a data file of this change, " in done.out
+    assert "not known whether it was there before; there since: id=1, name=ONE" in done.out
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [("x", "'x' is no key of column 'id'"), ("", "'' is no key of column 'id'")],
+)
+def test_explain_refuses_what_is_no_key(kept_history: LakeTable, kept_command: Command, key: str, message: str) -> None:
+    """With exit 2 and the type that is wanted."""
+    done = kept_command("explain", str(kept_history.path), "--key", key)
+
+    assert (done.code, done.out, message in done.err) == (2, "", True)
+
+
+def test_explain_wants_rows(past_world: PastWorld, lake_command: Command) -> None:
+    """A table that was never loaded has none."""
+    done = lake_command("explain", str(past_world.table().path), "--key", "1")
+
+    assert (done.code, "has no rows yet" in done.err) == (2, True)
+
+
+def test_keys_of_several_columns_are_read_as_csv() -> None:
+    """One value alone is taken as it is."""
+    assert split_key("a,b", 1) == ("a,b",)
+    assert split_key('7,"a,b"', 2) == ("7", "a,b")

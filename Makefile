@@ -22,7 +22,7 @@ demo: $(VENV)/.installed-local
 	$(BIN)/dmslake demo
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.installed-dev
 	@status=0; for step in "ruff check" "ruff format --check" "mypy"; do \

@@ -64,6 +64,18 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 SAID = pytest.StashKey[list[str]]()
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In a worker of a parallel run: hands what it has to say to the process that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["said"] = session.config.stash.get(SAID, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """In that process: takes it."""
+    node.config.stash.setdefault(SAID, []).extend(getattr(node, "workeroutput", {}).get("said", []))
+
+
 @pytest.fixture
 def say_at_end(pytestconfig: pytest.Config) -> Callable[[str], None]:
     """Takes a line for the end of pytest's output: how much a test has tried."""
@@ -71,9 +83,23 @@ def say_at_end(pytestconfig: pytest.Config) -> Callable[[str], None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sorts by folder, keeping the order inside: the run fails early where failing is cheap."""
+    """Sorts by folder, keeping the order inside: the run fails early where failing is cheap.
+
+    In a parallel run the tests of a file stay together, and all that need Spark, a database or another Python go to one worker each:
+    there is one session, one server, one environment.
+    """
     places = {folder: place for place, folder in enumerate(ORDER)}
     items.sort(key=lambda item: places.get(folder_of(item.path), len(ORDER)))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+
+
+def group_of(item: pytest.Item) -> str:
+    """What one worker of a parallel run takes as a whole."""
+    folder = folder_of(item.path)
+    if folder in ("spark", "database") or "spark" in getattr(item, "fixturenames", ()):
+        return "spark"
+    return folder if folder == "runtimes" else item.path.as_posix()
 
 
 def folder_of(path: Path) -> str:

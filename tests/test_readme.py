@@ -35,8 +35,9 @@ from tests.document_shell import ROOT, Block, DocumentShell, blocks
 README = ROOT / "README.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
 UNDO = ROOT / "docs" / "undo.md"
+PAST = ROOT / "docs" / "past.md"
 SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
-RUN_HERE = {README, OPERATIONS, UNDO}
+RUN_HERE = {README, OPERATIONS, UNDO, PAST}
 RUN_ELSEWHERE = {ROOT / "docs" / "capture.md"}
 
 
@@ -134,11 +135,19 @@ def test_operations_from_top_to_bottom(shell: DocumentShell) -> None:
 
 
 def test_undo_from_top_to_bottom(shell: DocumentShell) -> None:
-    """Every command of docs/undo.md succeeds; at the end nothing is undone, and verify finds nothing."""
+    """Every command of docs/undo.md and, on its tables, of docs/past.md succeeds; nothing is undone then, and verify finds nothing."""
     undone = "\n".join(shell.run(block) for block in blocks(UNDO) if block.language == "sh")
     end = shell.run(Block("sh", "", "dmslake verify shop.orders shop.stores; dmslake history shop.orders --output json"))
     assert "exit code 5" in undone
     assert [change["kind"] for change in json.loads(end[end.index("{") :])["changes"]][:2] == ["reapply", "rollback"]
+
+    looked = {block.text: shell.run(block) for block in blocks(PAST) if block.language in ("sh", "python")}
+    printed = "\n".join(looked.values())
+    assert "(--limit); change " in printed
+    assert re.search(r"^count +sum\(amount\)$", printed, re.MULTILINE)
+    assert re.search(r"^rows +[\d,]+ → [\d,]+: ", printed, re.MULTILINE)
+    assert re.search(r"LOAD\d+\.parquet, row 1179", printed)
+    assert "'_change_type': 'insert'" in printed
 
 
 def test_set_up_lines_are_what_there_is(variables: dict[str, str]) -> None:

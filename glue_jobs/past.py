@@ -1,0 +1,80 @@
+"""A lake table's past for programs: its rows as of a change or a time, and the row changes between two of them.
+
+    from glue_jobs.past import open_past
+
+    past = open_past("shop.orders")
+    past.table("2024-05-01").frame(spark)            # a DataFrame; .batches() and .read() are Arrow, without Spark
+    past.changes_frame(spark, "2024-05-01", "")      # _change_type, _commit_version, _commit_timestamp beside the columns
+
+A moment is a change id, `previous`, an ISO time or epoch seconds, '' for now. Nothing is written, and no lease is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from glue_jobs.aws.clients import Clients, make_clients
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.aws.translate import translated
+from glue_jobs.core.paths import TablePath, find_path
+from glue_jobs.core.settings import read_settings
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.protocol.as_of import Reading, look
+from glue_jobs.protocol.lineage import Lineage
+from glue_jobs.protocol.steps import states_between
+from glue_jobs.spark.change_feed import change_feed, change_frame
+from glue_jobs.spark.past import PastTable, past_table
+from glue_jobs.spark.place import Place
+from glue_jobs.spark.reading import reading_place
+
+
+@dataclass(frozen=True)
+class Past:
+    """One lake table. place: of its reader."""
+
+    clients: Clients
+    items: StateTable
+    path: TablePath
+    place: Place
+
+    def table(self, moment: str = "") -> PastTable:
+        """The table as of a moment. Raises TableBlocked, code version-gone, if bytes of it are no more."""
+        with translated():
+            return past_table(self.place, str(self.path), self._at(moment).snapshot)
+
+    def changes(self, start: str, end: str = "") -> Iterator[Any]:
+        """The row changes after `start` up to `end`, on Arrow: a table for each change that has any."""
+        with translated():
+            yield from change_feed(self.place, str(self.path), self._states(start, end))
+
+    def changes_frame(self, spark: Any, start: str, end: str = "") -> Any:
+        """The same as a Spark DataFrame."""
+        with translated():
+            return change_frame(spark, self.place, str(self.path), self._states(start, end))
+
+    def _at(self, moment: str) -> Reading:
+        return look(self.clients.s3, self.items, self.path, moment, time.sleep)
+
+    def _states(self, start: str, end: str) -> list[Snapshot]:
+        first, last = self._at(start).snapshot.change, self._at(end).snapshot.change
+        return states_between(self.clients.s3, self.place.lake, Lineage(self.clients.s3, self.place.lake, last), first, last)
+
+
+def open_past(path: str, environment: Mapping[str, str] | None = None, **settings: str) -> Past:
+    """The past of the table at `path` (bucket/prefix/schema/table, or schema.table where that is unique).
+
+    settings: as on the command line (`state_table`, limits); else DMSLAKE_… variables, then defaults.
+    """
+    environment = os.environ if environment is None else environment
+    chosen = read_settings(dict(settings), environment)
+    with translated():
+        clients = make_clients(environment)
+        items = StateTable(clients, chosen.state_table)
+        known = [] if "/" in path else [TablePath.parse(str(item["path"])) for item in items.scan()]
+        found = find_path(path, known)
+        state = look(clients.s3, items, found, "", time.sleep).state
+    return Past(clients, items, found, reading_place(environment, found.bucket, state.lake, chosen.limits))

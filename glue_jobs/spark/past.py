@@ -6,8 +6,11 @@ On Arrow (`PastTable.batches`) in this process, or on Spark (`PastTable.frame`) 
 from __future__ import annotations
 
 import pickle
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +28,7 @@ from glue_jobs.spark.task_errors import carried_rows
 
 BINS_PER_SLOT = 3
 BATCH_ROWS = 65_536
+MOST_AHEAD = 8  # files; small ones lie in memory whole
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,26 @@ class PastTable:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, file by file, in batches; all columns or those named."""
-        for each in self.files:
-            for table in self._open(each).batches():
+        for opened in self._opened():
+            for table in opened.batches():
                 chosen = table if columns is None else table.select(list(columns))
                 yield from chosen.to_batches(max_chunksize=BATCH_ROWS)
+
+    def _opened(self) -> Iterator[OpenFile]:
+        """The files, opened in their order. While rows are taken the next files are fetched, the more the more were taken."""
+        if len(self.files) < 2:
+            yield from map(self._open, self.files)
+            return
+        waiting: deque[Future[OpenFile]] = deque()
+        pool = ThreadPoolExecutor(MOST_AHEAD)
+        try:
+            left = iter(self.files)
+            for done in range(len(self.files)):
+                ahead = min(done + 1, MOST_AHEAD) - len(waiting)
+                waiting.extend(pool.submit(self._open, each) for each in islice(left, ahead))
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def read(self) -> pa.Table:
         """All rows at once."""

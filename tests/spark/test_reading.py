@@ -8,10 +8,13 @@ import pyarrow as pa
 import pytest
 
 from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.schema import Column
 from glue_jobs.spark.condition import filtered
+from glue_jobs.spark.past import past_table
 from glue_jobs.spark.plain_rows import plain_rows
-from glue_jobs.spark.reading import page
+from glue_jobs.spark.reading import page, reading_place
+from tests.work_tables import MakeTable
 
 SCHEMA = (Column("id", "bigint"), Column("ID", "string"))
 
@@ -38,6 +41,28 @@ def test_columns_whose_names_differ_by_case_keep_their_names() -> None:
     rows = pa.Table.from_batches(filtered(batches([]), SCHEMA, "id = 7"))
 
     assert (rows.column_names, plain_rows(rows)) == (["id", "ID"], [(7, "7"), (7, None)])
+
+
+def test_files_come_in_order_and_are_not_all_fetched(new_table: MakeTable) -> None:
+    """Some are fetched ahead, more of them the more were read; who stops early has asked for few."""
+    table = new_table(partition_key="qty")
+    table.load([(number, "x", number) for number in range(20)])
+    assert table.run("LoadInitial") == 0
+    place = reading_place(table.environment, table.path.bucket, table.out_path, Limits())
+    past = past_table(place, "t", table.snapshot())
+    asked: list[str] = []
+    place.s3.meta.events.register("before-call.s3.GetObject", lambda **_: asked.append(""), unique_id="asked")
+
+    rows = past.batches()
+    first = [next(rows) for _ in range(3)]
+    rows.close()
+    few = len(asked)
+    every = past.read()
+    place.s3.meta.events.unregister("before-call.s3.GetObject", unique_id="asked")
+
+    assert [batch.num_rows for batch in first] == [1, 1, 1]
+    assert (few <= 6, len(asked) - few) == (True, 20)
+    assert [str(number) for number in every["id"].to_pylist()] == [file.file.partition[0] for file in past.files]
 
 
 def test_a_page_reads_no_further_than_it_must() -> None:

@@ -15,6 +15,7 @@ from glue_jobs.aws.clients import Clients
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.past import open_past
 from glue_jobs.protocol.steps import states_between
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.change_feed import change_feed, change_frame, feed_schema
@@ -134,6 +135,19 @@ def test_any_batches_are_told(new_table: MakeTable, batches: list[list[Any]], ke
     feed = arrow_rows(table, every)
 
     assert applied(Counter(), feed) == rows_of(table, every[-1], every)
+
+
+def test_programs_name_a_table_and_moments(busy: WorkTable) -> None:
+    """By its short name, by changes, times and `previous`, as on the command line."""
+    past = open_past(f"shop.{busy.table}", busy.environment)
+    every = states(busy)
+    (lasts,) = past.changes("previous")
+
+    assert past.table(every[1].time).change == every[1].change
+    assert sorted(past.table(every[1].change).read().to_pylist(), key=str) == [dict(zip(SHOP.names, row, strict=True)) for row in LOADED]
+    assert [(row["name"], row["_change_type"]) for row in lasts.to_pylist()] == [("d", "update_preimage"), ("e", "update_postimage")]
+    with pytest.raises(UsageError, match="is before"):
+        list(past.changes("", "previous"))
 
 
 def test_spark_tells_the_same(busy: WorkTable, quick_spark: Any) -> None:

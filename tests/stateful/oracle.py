@@ -311,21 +311,27 @@ class Oracle:
         """The marks of files that were taken or awaited and will be taken (again) from the goal's state."""
         to = self.state_of(goal)
         since = list(takewhile(lambda change: change.id > goal, self.back(self.head)))
-        load = next((at for at, change in enumerate(since) if change.kind == "full-load"), len(since))  # it brings all that was before it
+        loads = (at for at, change in enumerate(since) if change.kind == "full-load" and (LOAD, to.generation[1]) not in change.took)
+        load = next(loads, len(since))  # it is due again, and brings all that was before it
         marks = {**dict(to.awaited), **dict(self.state.awaited)}
         for change in reversed(since[: load + 1]):
             marks.update(change.took)
+        marks = {name: etag for name, etag in marks.items() if name == LOAD or digits(name) >= to.generation[2]}
         return {mark for mark in marks.items() if mark[0] not in to.applied | to.skipped and mark != (LOAD, to.generation[1])}
 
     def _skipping(self, goal: State, pending: set[tuple[str, str]]) -> State:
-        """The goal's rows at the head's place: what was taken in between is left out for good."""
+        """The goal's rows at the head's place: what was taken in between is left out for good. A goal that is further on keeps its own."""
         head = self.state
-        same = head.generation == goal.generation
-        passed = {name for name, _ in pending - head.awaited} - {LOAD}
-        kept = replace(goal, cursor=head.cursor, generation=head.generation, awaited=head.awaited)
-        if same:
-            return _trimmed(replace(kept, skipped=goal.skipped | head.skipped | passed))
-        return _trimmed(replace(kept, base=goal.rows, applied=frozenset(), skipped=head.skipped | head.applied | passed))
+        generation = max(head, goal, key=lambda at: (at.generation[2], at.generation[0])).generation
+        is_goals = goal.generation == generation
+        passed = {name for name, _ in pending - head.awaited}
+        skipped = (goal.skipped if is_goals else head.applied) | head.skipped | passed
+        of_it = frozenset(name for name in goal.applied | skipped if name != LOAD and digits(name) >= generation[2])
+        after = replace(goal, generation=generation, awaited=head.awaited & frozenset(pending))
+        after = replace(after, applied=goal.applied & of_it, skipped=(skipped & of_it) - goal.applied)
+        cursors = [at.cursor for at in (head, goal) if at.generation == generation or digits(at.cursor) >= generation[2]]
+        after = replace(after, cursor=max(cursors))
+        return _trimmed(after if is_goals else replace(after, base=goal.rows))
 
     def _item_after(self, wish: Wish, after: State, waits: bool) -> Item:
         item = self.item if wish.skip else replace(self.item, cursor=after.cursor)

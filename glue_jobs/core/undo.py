@@ -16,7 +16,7 @@ from typing import Any, Callable
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.partitioning import partition_key_text
-from glue_jobs.core.raw_names import cdc_name
+from glue_jobs.core.raw_names import CdcName, cdc_name
 from glue_jobs.core.record import ChangeRecord, DataFile, Generation, Input, stands_for
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import NO_CURSOR_FILE, NO_LOAD_DATE, TableState
@@ -158,10 +158,13 @@ class UndoPlan:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the table already is where it should go."""
+        """Whether the table already is where it should go: the same rows at the same place in the raw files."""
         head, after = self.head, self.after
+        if head.change == self.goal.change:
+            return True
         same_rows = head.stands_for == self.goal.stands_for and not self.restored and not self.superseded
-        return same_rows and (head.cursor, head.generation) == (after.cursor, after.generation)
+        same_place = (head.cursor, head.generation, set(head.skipped)) == (after.cursor, after.generation, set(after.skipped))
+        return same_rows and same_place
 
 
 def plan_undo(
@@ -176,12 +179,12 @@ def plan_undo(
     """The plan to give the table the state of `goal`. since: all records after the goal's, the head's first."""
     roots = {root(file) for file in head.files.values()}
     wanted = {root(file) for file in goal.files.values()}
-    taken = {**goal.awaited, **head.awaited, **_taken_since(since)}
+    taken = {**goal.awaited, **head.awaited, **_taken_since(since, lambda item: _is_pending(state, goal, item))}
     pending = {key: item for key, item in taken.items() if _is_pending(state, goal, item)}
     after = _skipping(head, goal, pending) if wish.skip else replace(goal, awaited=pending, generation=_generation(head, goal, since))
     is_whole = wish.reapply is not None and not pending and state.paused.startswith(PAUSED_BY_US)
     lifts = wish.resume or is_whole
-    values = _values(state, head, after, goal, wish, lifts)
+    values = {**_values(state, after, goal, wish, lifts), **_keys_back(state, head, goal, since)}
     return UndoPlan(
         kind="rollback" if wish.reapply is None else "reapply",
         head=head,
@@ -198,13 +201,14 @@ def plan_undo(
     )
 
 
-def _taken_since(since: Iterable[ChangeRecord]) -> dict[str, Input]:
-    """The raw files that changes took or passed over, from the last full load on: it brings whatever was before it."""
+def _taken_since(since: Iterable[ChangeRecord], is_pending: Callable[[Input], bool]) -> dict[str, Input]:
+    """The raw files that changes took or passed over, from the last full load on that will be done again: it brings whatever was
+    before it. A load of files that the goal has already, asked for by a person, will not."""
     found: dict[str, Input] = {}
     for record in since:
         for item in (*record.inputs, *record.skipped):
             found.setdefault(item.key, item)
-        if record.kind == "full-load":
+        if record.kind == "full-load" and any(map(is_pending, record.inputs)):
             break
     return found
 
@@ -225,43 +229,60 @@ def _is_pending(state: TableState, goal: Snapshot, item: Input) -> bool:
     name = cdc_name(item.key)
     if (known and known.etag == item.etag) or {item.key, item.key.rsplit("/", 1)[-1]} & set(state.skip_files):
         return False
-    return name is None or name.digits >= goal.known_from
+    return name is None or (name.digits >= goal.known_from and _is_of(item.key, goal.generation))
 
 
 def _skipping(head: Snapshot, goal: Snapshot, pending: Mapping[str, Input]) -> Snapshot:
-    """The goal's rows at the head's place in the raw files: what was taken in between is skipped."""
-    same = head.generation == goal.generation
+    """The goal's rows at the head's place in the raw files: what was taken in between is skipped. Where the goal is further on (what it
+    took was undone before) its own place is kept, since its files must not be taken twice."""
+    generation = max(head, goal, key=lambda at: (at.generation.cdc_from, at.last_full_load, at.generation.number)).generation
+    is_goals = goal.generation == generation
     passed = {key: item for key, item in pending.items() if key not in head.awaited}
-    if not same:
-        passed.update(head.applied)
+    skipped = {**(goal.skipped if is_goals else head.applied), **head.skipped, **passed}
+    applied = {key: item for key, item in goal.applied.items() if is_goals or _is_of(key, generation)}
+    has = {key: item.etag for key, item in applied.items()}
+    cursors = [at.cursor for at in (head, goal) if at.generation == generation or _is_of(at.cursor, generation)]
     return replace(
         goal,
-        cursor=head.cursor,
-        generation=head.generation,
-        last_full_load=head.last_full_load,
-        applied=goal.applied if same else {},
-        skipped={**(goal.skipped if same else {}), **head.skipped, **passed},
-        awaited=head.awaited,
-        known_from=goal.known_from if same else head.known_from,
+        cursor=max(cursors, key=lambda cursor: cdc_name(cursor) or CdcName("", "")),
+        generation=generation,
+        last_full_load=max(head.last_full_load, goal.last_full_load),
+        applied=applied,
+        skipped={key: item for key, item in skipped.items() if has.get(key) != item.etag and _is_of(key, generation)},
+        awaited={key: item for key, item in head.awaited.items() if key in pending},
+        known_from=goal.known_from if is_goals else max(goal.known_from, head.known_from),
     )
 
 
-def _values(state: TableState, head: Snapshot, after: Snapshot, goal: Snapshot, wish: Wish, lifts: bool) -> dict[str, Any]:
-    """The item's attributes that go with the files. Keys that a person has edited since the head are the person's."""
+def _is_of(key: str, generation: Generation) -> bool:
+    """Whether the raw file is no CDC file of an earlier generation."""
+    name = cdc_name(key)
+    return name is None or name.digits >= generation.cdc_from
+
+
+def _values(state: TableState, after: Snapshot, goal: Snapshot, wish: Wish, lifts: bool) -> dict[str, Any]:
+    """The item's attributes that go with the files: the place in the raw files, and the pause."""
     values: dict[str, Any] = {}
     if not wish.skip:
         values["LastIncrementalFile"] = after.cursor or f"{state.path}{NO_CURSOR_FILE}"
         values["LastFullLoadDate"] = after.last_full_load or NO_LOAD_DATE
-    if not goal.is_empty and not head.is_empty:
-        if state.primary_key == head.primary_key != goal.primary_key:
-            values["PrimaryKey"] = ",".join(goal.primary_key) or "null"
-        if state.partitioning == head.partitioning != goal.partitioning:
-            values["PartitionKey"] = partition_key_text(goal.partitioning)
     ours, own = _split_pause(state.paused)
     if lifts and own and not wish.resume:
         values["Paused"] = own
     elif not lifts and (wish.reapply is None or ours):
         values["Paused"] = pause_reason(state, after, goal) + (_BEFORE.format(own) if own else "")
+    return values
+
+
+def _keys_back(state: TableState, head: Snapshot, goal: Snapshot, since: Iterable[ChangeRecord]) -> dict[str, str]:
+    """The keys of the goal for the item. Those that a person has edited since the table last had rows are the person's."""
+    last: Snapshot | ChangeRecord = head if not head.is_empty else next((record for record in since if record.schema), head)
+    values: dict[str, str] = {}
+    if goal.schema and last.schema:
+        if state.primary_key == last.primary_key != goal.primary_key:
+            values["PrimaryKey"] = ",".join(goal.primary_key) or "null"
+        if state.partitioning == last.partitioning != goal.partitioning:
+            values["PartitionKey"] = partition_key_text(goal.partitioning)
     return values
 
 

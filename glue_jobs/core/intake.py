@@ -287,7 +287,7 @@ def _sort_out(
         elif not ahead and not taken:
             if moved and _is_ahead(name, old_cursor):
                 passed.append(file)
-            elif name.digits >= max(oldest, snapshot.known_from):
+            elif name.digits >= max(oldest, snapshot.known_from) or file.key in snapshot.awaited:  # awaited: also if the window shrank
                 late.append(file)
     return pending, late, passed
 

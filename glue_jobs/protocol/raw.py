@@ -13,7 +13,7 @@ from glue_jobs.core.state import TableState
 
 
 def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> RawListing:
-    """The table's raw files that a plan may look at: all load files, and CDC files from the late window on.
+    """The table's raw files that a plan may look at: all load files, and CDC files from the late window on, or from an awaited one.
 
     The earlier of the item's and the head's cursor counts, because a person may have moved the item's.
     """
@@ -22,7 +22,8 @@ def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> 
     cursors = [_key(cursor, state) for cursor in (state.cursor, snapshot.cursor) if cursor]
     starts = [list_after(raw.key, cursor, hours) for cursor in cursors]
     start = min((text for text in starts if text), default=None) if len(starts) == 2 and all(starts) else None
-    if start and (any(item.key <= start for item in snapshot.generation.loads) or _has_folders_before(s3, raw, start)):
+    wanted = (*snapshot.generation.loads, *snapshot.awaited.values())
+    if start and (any(item.key <= start for item in wanted) or _has_folders_before(s3, raw, start)):
         start = None
     return classify(list_files(s3, raw.bucket, raw.key, start), raw.key)
 

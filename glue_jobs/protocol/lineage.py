@@ -77,8 +77,13 @@ class Lineage:
         raise UsageError(f"no change {change} of this table took effect", "unknown-change", HISTORY_TODO)
 
     def at(self, moment: datetime) -> str:
-        """The change that was the head at that time, '' if there was none yet."""
-        return next((record.id for record in self.back() if record_time(record) <= moment), "")
+        """The change that was the head at that time, '' if there was none yet. One that was lost before it was published never was."""
+        lost = set()
+        for record in self.back():
+            lost.add(record.lost)
+            if record_time(record) <= moment and record.id not in lost:
+                return record.id
+        return ""
 
 
 def find_goal(lineage: Lineage, wish: Wish) -> str:

@@ -182,7 +182,9 @@ class TableRun:
             files = self.snapshot.files.values() if everything or self.catalog_failed else record.added
             partitions = {file.partition for file in files}
             name = self.state.catalog_table or catalog_name(self.state.path)
-            refresh = everything or any(word in record.details for word in ("columns_added", "columns_widened", "renamed"))
+            # Partitions keep columns of their own. A load may have any columns, and one before which the table was emptied is no first.
+            changed = record.kind == "full-load" or any(word in record.details for word in ("columns_added", "columns_widened", "renamed"))
+            refresh = everything or self.catalog_failed or changed
             glue, database = self.context.clients.glue, self.context.settings.database
             try:
                 update_catalog(glue, database, name, self.state, self.snapshot, partitions, self.lease.fence, refresh)

@@ -184,7 +184,7 @@ def plan_undo(
     after = _skipping(head, goal, pending) if wish.skip else replace(goal, awaited=pending, generation=_generation(head, goal, since))
     is_whole = wish.reapply is not None and not pending and state.paused.startswith(PAUSED_BY_US)
     lifts = wish.resume or is_whole
-    values = {**_values(state, after, goal, wish, lifts), **_keys_back(state, head, goal, since)}
+    values = {**_values(state, head, after, goal, wish, lifts), **_keys_back(state, head, goal, since)}
     return UndoPlan(
         kind="rollback" if wish.reapply is None else "reapply",
         head=head,
@@ -260,12 +260,14 @@ def _is_of(key: str, generation: Generation) -> bool:
     return name is None or name.digits >= generation.cdc_from
 
 
-def _values(state: TableState, after: Snapshot, goal: Snapshot, wish: Wish, lifts: bool) -> dict[str, Any]:
+def _values(state: TableState, head: Snapshot, after: Snapshot, goal: Snapshot, wish: Wish, lifts: bool) -> dict[str, Any]:
     """The item's attributes that go with the files: the place in the raw files, and the pause."""
     values: dict[str, Any] = {}
     if not wish.skip:
         values["LastIncrementalFile"] = after.cursor or f"{state.path}{NO_CURSOR_FILE}"
         values["LastFullLoadDate"] = after.last_full_load or NO_LOAD_DATE
+    elif after.last_full_load == head.last_full_load and "LastFullLoadDate" in state.item:
+        values["LastFullLoadDate"] = state.item["LastFullLoadDate"]  # an older date asks for a reload, and still does
     ours, own = _split_pause(state.paused)
     if lifts and own and not wish.resume:
         values["Paused"] = own

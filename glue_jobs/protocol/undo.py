@@ -163,6 +163,8 @@ def _check_pending(s3: Any, state: TableState, plan: UndoPlan) -> None:
     wrong = [item for item in plan.awaited if listed.get(item.key) != item.etag]
     if wrong:
         first = wrong[0]
+        skip = "give --skip: the table keeps its cursor, and these files are left out for good"
+        whole = f"`dmslake reapply {state.path.in_shell}` brings back all that is undone"
         raise blocked(
             "pending-file-gone",
             f"after this {plan.kind} {len(plan.awaited)} raw file(s) would have to be applied again, and {len(wrong)} of them are not there"
@@ -170,7 +172,7 @@ def _check_pending(s3: Any, state: TableState, plan: UndoPlan) -> None:
             where=str(S3Uri(raw.bucket, first.key)),
             expected=f"ETag {first.etag}",
             found=f"ETag {listed[first.key]}" if first.key in listed else "no such object",
-            todo="put the files back, or give --skip: the table keeps its cursor, and these files are left out for good",
+            todo=f"put the files back, or {whole if plan.kind == 'reapply' else skip}",
         )
 
 

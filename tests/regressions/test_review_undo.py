@@ -114,6 +114,35 @@ def test_no_gap_is_left_behind_a_load_that_was_only_asked_for(make: Tables) -> N
     assert table.item()["LastRun"]["error"]["code"] == "pending-file-gone"
 
 
+def test_a_reload_that_a_person_asked_for_is_not_forgotten_by_a_skip(make: Tables) -> None:
+    """The load date is set back by hand; the place in the raw files stays, and so does the wish."""
+    table = make()
+    take(table, ("I", (3, "three")))
+    table.edit(LastFullLoadDate="1900-01-01 00:00:00")
+
+    assert table.run("Rollback", to="previous", skip="true", resume="true") == 0
+    assert table.run("LoadInitial") == 0
+
+    assert table.head().kind == "full-load"
+
+
+def test_a_part_that_cannot_be_re_applied_names_the_way_out(make: Tables) -> None:
+    """There is no --skip of a re-apply, but all of it can be brought back."""
+    table = make()
+    loaded, first = table.item()["Head"], take(table, ("I", (3, "three")))
+    name = table.next_name()
+    take(table, ("I", (4, "four")), name=name)
+    assert table.run("Rollback", to=loaded) == 0
+    table.delete_raw(name)
+
+    assert table.run("Rollback", reapply=first) == 1
+    todo = table.item()["LastRun"]["error"]["todo"]
+    assert table.run("Rollback", reapply="all") == 0
+
+    assert "dmslake reapply" in todo
+    assert "--skip" not in todo
+
+
 def test_keys_go_back_also_by_way_of_the_empty_table(make: Tables) -> None:
     """The item still has the layout of the last change that had rows; the table would be blocked."""
     table = make(BY_DAY, partition_key="day")

@@ -108,6 +108,10 @@ def find_goal(lineage: Lineage, wish: Wish) -> str:
 def _parent_of_live(lineage: Lineage, change: str) -> str:
     """The parent of a change that is to be undone; refused if its rows are gone already and going back would drop others'."""
     record = lineage.landed(change)
+    if record.lost:
+        raise UsageError(
+            f"change {change} took back one that was never published: there is nothing to go back to", "lost-change", HISTORY_TODO
+        )
     if stands_for(record) == change:
         path = takewhile(lambda part: part.id >= change, rows_path(lineage, stands_for(lineage(lineage.head))))
         if all(part.id != change for part in path):

@@ -41,12 +41,15 @@ def find_sources(s3: Any, lake: S3Uri, files: Iterable[DataFile]) -> tuple[dict[
 
 
 def _source(lake: S3Uri, file: DataFile, seen: Mapping[str, KeyVersions]) -> Source | None:
-    """A version with the bytes of the file. Its ETag is its own; the original's may differ, because it was uploaded in other parts."""
-    for version in seen[lake.key + file.path].data:
+    """A version with the bytes of the file. Its ETag is its own; the original's may differ, because it was uploaded in other parts.
+
+    Where no ETag tells, the oldest version counts: whatever came later is somebody else's.
+    """
+    for version in reversed(seen[lake.key + file.path].data):
         if version.size == file.size_bytes and file.etag in ("", version.etag):
             return Source(lake.key + file.path, version)
     if file.origin:
-        for version in seen[lake.key + file.origin].data:
+        for version in reversed(seen[lake.key + file.origin].data):
             if version.size == file.size_bytes:
                 return Source(lake.key + file.origin, version)
     return None

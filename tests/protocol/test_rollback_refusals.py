@@ -325,6 +325,7 @@ def test_undo_of_a_change_that_turns_out_lost_undoes_only_that(history: LakeTabl
 
     assert (history.rows(), history.head().kind) == (SECOND, "lost")
     assert history.item()["LastRun"]["note"] == "nothing to do: the table already has that state"
+    assert refused(history, undo=history.item()["Head"])["code"] == "lost-change"
 
 
 def test_an_archived_version_says_how_to_get_it_back(history: LakeTable) -> None:

@@ -12,10 +12,13 @@ import io
 import socket
 import threading
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import moto.core.serialize
+import moto.s3.models
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.s3.models import FakeDeleteMarker, FakeKey, S3Backend
 from werkzeug.serving import ThreadedWSGIServer
 
 Environ = dict[str, Any]
@@ -37,9 +40,44 @@ def _parse_datetime(value: object) -> datetime.datetime:
     return parsed
 
 
+class _ListedKey(FakeKey):
+    """A key in a listing: it shares the bytes of the key that is kept, and leaves them alone at its own end."""
+
+    def __del__(self) -> None:
+        pass
+
+
+def _listed(kind: type[Any]) -> Callable[[Any, Any], Any]:
+    """What deepcopy makes of a version. moto copies all versions of a bucket, bytes included, for each listing of versions; and keeps
+    every copy in a list of all objects it ever made, unless it is made past its own __new__."""
+
+    def copied(version: Any, _: Any) -> Any:
+        shown = object.__new__(kind)
+        shown.__dict__.update(version.__dict__)
+        return shown
+
+    return copied
+
+
+_list_all_versions = S3Backend.list_object_versions
+
+
+def _list_versions(backend: S3Backend, bucket_name: str, **given: Any) -> Any:
+    """moto's listing of versions, of a bucket that has only the keys with the prefix."""
+    kept = backend.get_bucket(bucket_name).keys
+    prefix = given.get("prefix") or ""
+    keys = SimpleNamespace(iterlists=lambda: [(key, kept.getlist(key)) for key in list(kept) if key.startswith(prefix)])
+    narrowed: Any = SimpleNamespace(get_bucket=lambda _: SimpleNamespace(keys=keys))
+    return _list_all_versions(narrowed, bucket_name, **given)
+
+
 def make_listings_quick() -> None:
-    """Puts a parser for the one format that moto itself writes before its guess. For the process of the server only."""
+    """For the process of the server only: a parser for the one format that moto itself writes comes before its guess, and a listing of
+    versions looks at, and copies, no more than it shows."""
     moto.core.serialize.parse_to_aware_datetime = _parse_datetime
+    moto.s3.models.FakeKey.__deepcopy__ = _listed(_ListedKey)  # type: ignore[attr-defined]
+    moto.s3.models.FakeDeleteMarker.__deepcopy__ = _listed(FakeDeleteMarker)  # type: ignore[attr-defined]
+    S3Backend.list_object_versions = _list_versions  # type: ignore[assignment,method-assign]
 
 
 class _Dispatcher(DomainDispatcherApplication):

@@ -82,6 +82,7 @@ def say_at_end(pytestconfig: pytest.Config) -> Callable[[str], None]:
     return pytestconfig.stash.setdefault(SAID, []).append
 
 
+@pytest.hookimpl(tryfirst=True)  # before the one that reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sorts by folder, keeping the order inside: the run fails early where failing is cheap.
 

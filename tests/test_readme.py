@@ -160,7 +160,10 @@ def test_set_up_lines_are_what_there_is(variables: dict[str, str]) -> None:
     extras = set(re.findall(r"'\.\[(\w+)\]'", "\n".join(lines)))
     commands = {Path(shlex.split(line)[0]).name for line in lines if line.startswith(".venv/bin/")}
 
-    assert [run.stdout.strip().splitlines()[-1] for run in dry] == [".venv/bin/dmslake demo", ".venv/bin/python -m pytest -n 2 --dist loadgroup"]
+    assert [run.stdout.strip().splitlines()[-1] for run in dry] == [
+        ".venv/bin/dmslake demo",
+        ".venv/bin/python -m pytest -n 2 --dist loadgroup",
+    ]
     assert extras == {"local", "dev"}
     assert all(f'"{extra}": {extra.upper()}' in (ROOT / "setup.py").read_text() for extra in extras)
     assert commands == {"pip", "dmslake", "python"}

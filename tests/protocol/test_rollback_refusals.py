@@ -10,6 +10,7 @@ from botocore.awsrequest import AWSResponse
 from glue_jobs.aws.records import list_records, write_record
 from glue_jobs.aws.uploads import abort_upload, list_open_uploads
 from glue_jobs.aws.versions import key_versions
+from infra.local.embedded import lake_lifecycle
 from tests.lake import LakeTable
 from tests.protocol.runs import die, forget_lease, run_on
 from tests.protocol.test_rollback import FIRST, LOADED, SECOND, changes, history, refused, rolled_back
@@ -203,7 +204,7 @@ def test_a_bucket_that_breaks_promises_is_refused(history: LakeTable, what: str)
         error = refused(history, to="previous")
     finally:
         s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
-        s3.delete_bucket_lifecycle(Bucket=bucket)
+        s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration=lake_lifecycle())
 
     assert error["code"] == {"suspended": "bucket-not-versioned", "lifecycle": "bucket-lifecycle"}[what]
 

@@ -82,17 +82,16 @@ def say_at_end(pytestconfig: pytest.Config) -> Callable[[str], None]:
     return pytestconfig.stash.setdefault(SAID, []).append
 
 
-@pytest.hookimpl(tryfirst=True)  # before the one that reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sorts by folder, keeping the order inside: the run fails early where failing is cheap.
-
-    In a parallel run the tests of a file stay together, and all that need Spark, a database or another Python go to one worker each:
-    there is one session, one server, one environment.
-    """
+    """Sorts by folder, keeping the order inside: the run fails early where failing is cheap."""
     places = {folder: place for place, folder in enumerate(ORDER)}
     items.sort(key=lambda item: places.get(folder_of(item.path), len(ORDER)))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """In a parallel run the tests of a file stay together, and all that need Spark, a database or another Python go to one worker each:
+    there is one session, one server, one environment."""
+    item.add_marker(pytest.mark.xdist_group(group_of(item)))
 
 
 def group_of(item: pytest.Item) -> str:

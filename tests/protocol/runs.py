@@ -36,7 +36,7 @@ def forget_lease(table: LakeTable, seconds: float = 0.05) -> None:
 
 
 def facts(table: LakeTable, item: dict[str, Any] | None = None, snapshot: Snapshot | None = None) -> dict[str, Any]:
-    """What must be the same however a table came to its state: rows, cursor, load, what was applied and what waits."""
+    """What must be the same however a table came to its state: rows, cursor, load, what was applied, what waits, what verify finds."""
     item = item or table.item()
     snapshot, visible = snapshot or table.snapshot(item.get("Head", "")), table.visible()
     return {
@@ -47,6 +47,7 @@ def facts(table: LakeTable, item: dict[str, Any] | None = None, snapshot: Snapsh
         "applied": sorted(key.rsplit("/", 1)[-1] for key in snapshot.applied),
         "unfinished": sorted({"Publishing", "CatalogPending", "LeaseOwner", "Blocked"} & set(item)),
         "outcome": item["LastRun"]["outcome"] in ("committed", "nothing"),
+        "verify": table.verify(),
     }
 
 

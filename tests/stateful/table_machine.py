@@ -95,6 +95,7 @@ class TableMachine(RuleBasedStateMachine):
             self._activate()
             self._run_both()
             self.check_everything()
+            assert self.table.verify() == []
         finally:
             for zombie in self.zombies:
                 zombie.sleeper.wake()

@@ -8,19 +8,17 @@ before, so the head itself is read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Callable
 
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.paths import TablePath
-from glue_jobs.core.record import ChangeRecord, stands_for
+from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState, read_state
-from glue_jobs.core.undo import PREVIOUS, parse_to
 from glue_jobs.protocol.history import snapshot_of
-from glue_jobs.protocol.lineage import HISTORY_TODO, Lineage
+from glue_jobs.protocol.lineage import Lineage, find_state
 
 LOOKS = 5
 PAUSE_SECONDS = 0.5
@@ -42,7 +40,7 @@ def look(s3: Any, table: StateTable, path: TablePath, as_of: str, wait: Callable
     """
     state = _settled(table, path, wait)
     head = visible_head(s3, state)
-    change = _change(Lineage(s3, state.lake, head), as_of) if head else ""
+    change = find_state(Lineage(s3, state.lake, head), as_of) if head and as_of else head
     if not change:
         return Reading(state, Snapshot())
     record = read_record(s3, state.lake, change)
@@ -69,17 +67,3 @@ def visible_head(s3: Any, state: TableState) -> str:
         return state.head
     head = read_record(s3, state.lake, state.head, with_checkpoint=False)
     return head.id if head.lost else head.parent
-
-
-def _change(lineage: Lineage, as_of: str) -> str:
-    if not as_of:
-        return lineage.head
-    goal = parse_to(as_of)
-    if isinstance(goal, datetime):
-        return lineage.at(goal)
-    if goal != PREVIOUS:
-        return lineage.landed(goal).id
-    last = stands_for(lineage(lineage.head))
-    if not last:
-        raise UsageError("every change is undone: there is none before", "nothing-to-undo", HISTORY_TODO)
-    return lineage(last).parent

@@ -94,7 +94,12 @@ def find_goal(lineage: Lineage, wish: Wish) -> str:
         return _goal_of_reapply(lineage, wish.reapply)
     if wish.undo:
         return _parent_of_live(lineage, wish.undo)
-    to = parse_to(wish.to)
+    return find_state(lineage, wish.to)
+
+
+def find_state(lineage: Lineage, text: str) -> str:
+    """The change whose state a change id, `previous` or a time means, '' for the empty table."""
+    to = parse_to(text)
     if isinstance(to, datetime):
         return lineage.at(to)
     if to != PREVIOUS:

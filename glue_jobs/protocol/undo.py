@@ -32,7 +32,7 @@ NAMED_CHANGES = 200  # ids of undone changes that a record lists
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan that can be carried out: every file to restore has its source. warnings: what a person should know before."""
+    """A plan that can be carried out: every file to restore has its source."""
 
     plan: UndoPlan
     sources: dict[str, Source]

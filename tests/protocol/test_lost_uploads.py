@@ -10,6 +10,10 @@ from glue_jobs.aws.uploads import list_open_uploads
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.protocol.converge import abort_uploads
 from glue_jobs.protocol.history import ancestors
+from glue_jobs.protocol.publish import given_back
+from tests.core.records import minimal
+from tests.core.tables import loaded as loaded_snapshot
+from tests.core.tables import state_of
 from tests.lake import LakeTable
 from tests.protocol.conftest import AFTER, BEFORE, TableMaker
 from tests.protocol.runs import LONG_LEASE, die, facts, run_on
@@ -187,3 +191,14 @@ def test_dying_between_the_completions_and_the_hiding_is_no_loss(loaded: LakeTab
     lose(loaded, loaded.head())
 
     assert (loaded.run("LoadIncremental"), loaded.rows(), "lost" in kinds(loaded)) == (0, AFTER, False)
+
+
+def test_keys_come_back_from_a_lost_rollback_unless_they_were_edited_since() -> None:
+    """What a person has set after the rollback is their wish for the next run."""
+    lost = minimal(kind="rollback", primary_key=("id",), details={"before": {"PrimaryKey": "old", "Paused": "audit"}})
+
+    untouched = given_back(state_of(loaded_snapshot(), PrimaryKey="id"), lost)
+    edited = given_back(state_of(loaded_snapshot(), PrimaryKey="mine"), lost)
+
+    assert (untouched["PrimaryKey"], "PrimaryKey" in edited) == ("old", False)
+    assert "was taken back" in untouched["Paused"]

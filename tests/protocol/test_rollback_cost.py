@@ -72,7 +72,7 @@ def test_cost_does_not_grow_with_the_history(make_table: TableMaker, costs: dict
 
 
 def test_a_long_way_back_is_read_many_records_at_a_time(make_table: TableMaker) -> None:
-    """A rollback over 300 changes reads each of their records once, after one listing."""
+    """A rollback over 300 changes reads each of their records once, after one listing; a damaged one that never landed is passed over."""
     table = make_table()
     table.load([(1, "one")])
     assert table.run("LoadInitial") == 0
@@ -80,12 +80,15 @@ def test_a_long_way_back_is_read_many_records_at_a_time(make_table: TableMaker) 
     lengthen(table, 300)
     table.cdc([("U", (1, "ONE"))])
     assert table.run() == 0
+    stray = f"lake/_changes/shop/{table.table}/{first[:10]}-000002-ffffffff.json"
+    table.clients.s3.put_object(Bucket=table.out_path.bucket, Key=stray, Body=b"{")
     wire = Wire()
 
     assert run_on(wire, table, "Rollback", to=first, lease_seconds=LONG_LEASE) == 0
 
     records = Counter(request.key for request in wire.of("GetObject") if "/_changes/" in request.key)
     assert len(wire.of("ListObjectsV2")) <= 4
+    assert stray in records
     assert (len(records) >= 300, max(records.values()) <= 3) == (True, True)
     assert table.rows() == [(1, "one")]
 

@@ -17,7 +17,8 @@ from glue_jobs.core.paths import catalog_name
 LOAD_INITIAL = "LoadInitial"
 LOAD_INCREMENTAL = "LoadIncremental"
 ROLLBACK = "Rollback"  # no plan of a controller run has it: only a person starts it
-JOBS = (LOAD_INITIAL, LOAD_INCREMENTAL, ROLLBACK)  # in this order a plan starts them
+APPLY, ERASE, ADOPT = "Apply", "Erase", "Adopt"  # nor any of these
+JOBS = (LOAD_INITIAL, LOAD_INCREMENTAL, ROLLBACK, APPLY, ERASE, ADOPT)  # in this order a plan starts them
 
 
 @dataclass(frozen=True)

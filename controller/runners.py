@@ -17,7 +17,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 import glue_jobs
-from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, PlannedRun
+from controller.plan import ADOPT, APPLY, ERASE, LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, PlannedRun
 from glue_jobs.aws.translate import RETRYABLE, error_code
 from glue_jobs.core.errors import ConfigurationError, RetryLater
 from glue_jobs.core.limits import Limits
@@ -27,7 +27,14 @@ RUNNING_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 ENDED_STATES = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT", "ERROR", "EXPIRED"})
 # Glue's ways to say "not now": too many runs of the job, of the account, or too many requests.
 BACK_PRESSURE = RETRYABLE | {"ConcurrentRunsExceededException", "ResourceNumberLimitExceededException", "ServiceUnavailableException"}
-LOCAL_SCRIPTS = {LOAD_INITIAL: "load_initial.py", LOAD_INCREMENTAL: "load_incremental.py", ROLLBACK: "rollback.py"}
+LOCAL_SCRIPTS = {
+    LOAD_INITIAL: "load_initial.py",
+    LOAD_INCREMENTAL: "load_incremental.py",
+    ROLLBACK: "rollback.py",
+    APPLY: "apply.py",
+    ERASE: "erase.py",
+    ADOPT: "adopt.py",
+}
 LINES_KEPT = 20
 SPARK_BAR = re.compile(r"\s*(\[Stage \d+:.*\]\s*)*$")  # Spark's own progress bar, drawn again and again, and what wipes it out
 NOT_FOR_JOBS = ("raw", "runner", "job_prefix")  # settings that only the controller uses

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from glue_jobs.aws.objects import list_files, read_bytes, write_bytes
 from glue_jobs.core.errors import TableBlocked, blocked
-from glue_jobs.core.ids import change_of_record, record_name
+from glue_jobs.core.ids import attachment_name, change_of_record, record_name
 from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.record import ChangeRecord, from_json, to_json
 
@@ -30,6 +30,32 @@ def write_record(s3: S3Client, out_path: S3Uri, record: ChangeRecord) -> str:
     else:
         write_bytes(s3, target.bucket, target.key, data, "application/json")
     return target.key
+
+
+def write_attachment(s3: S3Client, out_path: S3Uri, change_id: str, ending: str, data: bytes) -> str:
+    """Write an object that stands beside a change's record; its name."""
+    name = attachment_name(change_id, ending)
+    target = changes_folder(out_path).join(name)
+    write_bytes(s3, target.bucket, target.key, data, "application/octet-stream")
+    return name
+
+
+def read_attachment(s3: S3Client, out_path: S3Uri, name: str) -> bytes:
+    """The object of that name beside the change records; raises TableBlocked, code attachment-gone, if there is none."""
+    target = changes_folder(out_path).join(name)
+    try:
+        return read_bytes(s3, target.bucket, target.key)
+    except TableBlocked as error:
+        if error.code != "raw-file-gone":
+            raise
+    raise blocked(
+        "attachment-gone",
+        "rows that were kept beside a change record are not there",
+        where=str(target),
+        expected="the object, as it was written",
+        found="no such object",
+        todo="if nobody erased them, remove the delete marker (the bucket is versioned), then run again",
+    )
 
 
 def read_record(s3: S3Client, out_path: S3Uri, change_id: str, *, with_checkpoint: bool = True) -> ChangeRecord:

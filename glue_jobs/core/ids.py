@@ -35,6 +35,11 @@ def record_name(change: str, compressed: bool) -> str:
     return f"{change}.json.gz" if compressed else f"{change}.json"
 
 
+def attachment_name(change: str, ending: str) -> str:
+    """The name of an object that stands beside a change's record, such as rows that a person gave."""
+    return f"{change}.{ending}"
+
+
 def change_of_record(key: str) -> str:
     """The change id in a record's key, or '' if the key is no record's."""
     base = key.rsplit("/", 1)[-1]

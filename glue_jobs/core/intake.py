@@ -23,7 +23,7 @@ from glue_jobs.core.state import PERSON_ATTRIBUTES, BlockedBy, TableState
 
 @dataclass(frozen=True)
 class Rest:
-    """Nothing to do. code: up-to-date, inactive, paused, no-files, reload-waits."""
+    """Nothing to do. code: up-to-date, inactive, paused, no-files, no-source, reload-waits."""
 
     code: str
     reason: str
@@ -90,6 +90,8 @@ def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: 
         return Finish(f"publishing change {state.publishing} was not finished")
     if state.catalog_pending:
         return Finish(f"the catalog step of change {state.catalog_pending} was not finished")
+    if not state.has_source:
+        return Rest("no-source", "the table has no DMS source: it is changed by apply, erase and rollback only")
     if not state.active:
         return Rest("inactive", f"ActiveFlag is not true; `dmslake activate {state.path.in_shell} --primary-key …`")
     if state.paused:

@@ -109,10 +109,40 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class Given:
+    """Rows that a person gave (kind apply), as they were applied. key: the columns by which rows were found; deletes, updates: the names
+    of the Parquet objects beside the record, '' for none. Keys that no data file held are not in them."""
+
+    key: tuple[str, ...]
+    deletes: str = ""
+    updates: str = ""
+
+
+@dataclass(frozen=True)
+class ErasedVersion:
+    """A data version of the lake's bucket that held an erased key, and is removed for good."""
+
+    key: str
+    version: str
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class ErasedKeys:
+    """What was erased, without saying it. columns: those that the keys are of; hashes: of each key with the salt (hex)."""
+
+    columns: tuple[str, ...]
+    salt: str
+    hashes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ChangeRecord:
     """One change of one lake table. Times are ISO 8601 in UTC; cursors are `<bucket>/<key>` or ''.
 
     target: of a change that goes back or forth (GOES_TO), the ordinary change whose rows the table has after it, '' for none.
+    staged: it was prepared for a person to look at and never becomes the head; staged_as: of the change that commits such a one, its
+    id, with which its files' names begin. erased: of an erase, all versions that it removes; erases: the erases up to this change.
     """
 
     id: str
@@ -142,7 +172,11 @@ class ChangeRecord:
     target: str = ""
     lost: str = ""
     staged: bool = False
-    erased: tuple[Mapping[str, Any], ...] = ()
+    staged_as: str = ""
+    given: Given | None = None
+    erased: tuple[ErasedVersion, ...] = ()
+    erased_keys: ErasedKeys | None = None
+    erases: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -153,6 +187,9 @@ _NESTED: dict[tuple[str, str], type[Any]] = {
     ("ChangeRecord", "generation"): Generation,
     ("ChangeRecord", "counts"): Counts,
     ("ChangeRecord", "checkpoint"): Checkpoint,
+    ("ChangeRecord", "given"): Given,
+    ("ChangeRecord", "erased"): ErasedVersion,
+    ("ChangeRecord", "erased_keys"): ErasedKeys,
     ("ChangeRecord", "inputs"): Input,
     ("ChangeRecord", "context"): Input,
     ("ChangeRecord", "skipped"): Input,

@@ -40,6 +40,7 @@ class Snapshot:
     time: str = ""
     known_from: str = ""
     chain: tuple[str, ...] = ()  # the next record's chain: changes since the last checkpoint, this one included
+    erases: tuple[str, ...] = ()  # the erases that the table ever had; a rollback does not undo them
 
     @property
     def is_empty(self) -> bool:
@@ -97,6 +98,7 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
         time=record.time,
         known_from=known_from,
         chain=chain,
+        erases=record.erases,
     )
 
 

@@ -20,8 +20,10 @@ DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
 # Attributes that a person sets. Their values decide what a change does, so the commit's condition names them.
 PERSON_ATTRIBUTES = (
     "PrimaryKey", "PartitionKey", "ActiveFlag", "LastFullLoadDate", "LastIncrementalFile", "Paused", "out_path",
-    "TimestampColumn", "LoadQuietMinutes", "LateWindowHours", "EmptyPartition", "Request", "SkipFiles",
+    "TimestampColumn", "LoadQuietMinutes", "LateWindowHours", "EmptyPartition", "Request", "SkipFiles", "Source", "OnRawFilesGone",
 )  # fmt: skip
+TRUNCATE = "truncate"  # of OnRawFilesGone
+NO_SOURCE = "none"  # of Source: nothing is read from raw
 REQUESTS = ("reload", "widen", "schema-accept", "schema-rename", "repartition")
 
 
@@ -58,6 +60,8 @@ class TableState:
     request: str = ""
     request_value: str = ""
     skip_files: tuple[str, ...] = ()
+    has_source: bool = True  # whether DMS writes for the table; an adopted or created one may have none
+    on_raw_files_gone: str = ""  # 'truncate': raw files that are all gone mean that the source table was emptied
     head: str = ""
     fence: int | None = None
     lease_owner: str = ""
@@ -65,6 +69,7 @@ class TableState:
     lease_seconds: float = 0.0
     publishing: str = ""
     catalog_pending: str = ""
+    erasing: str = ""  # the erase whose versions are not all removed yet
     catalog_table: str = ""
     paused: str = ""
     blocked: BlockedBy | None = None
@@ -124,6 +129,8 @@ def read_state(item: Mapping[str, Any]) -> TableState:
         request=request,
         request_value=request_value,
         skip_files=_names(item, "SkipFiles"),
+        has_source=_one_of(item, "Source", (NO_SOURCE,), path) != NO_SOURCE,
+        on_raw_files_gone=_one_of(item, "OnRawFilesGone", (TRUNCATE,), path),
         head=_text(item, "Head"),
         fence=_whole(item, "Fence", path),
         lease_owner=_text(item, "LeaseOwner"),
@@ -131,6 +138,7 @@ def read_state(item: Mapping[str, Any]) -> TableState:
         lease_seconds=_number(item, "LeaseSeconds", path) or 0.0,
         publishing=_text(item, "Publishing"),
         catalog_pending=_text(item, "CatalogPending"),
+        erasing=_text(item, "Erasing"),
         catalog_table=_text(item, "CatalogTable"),
         paused=_text(item, "Paused"),
         blocked=_blocked(item),
@@ -155,6 +163,14 @@ def _text(item: Mapping[str, Any], name: str, keep_null: bool = False) -> str:
     value = item.get(name)
     text = "" if value is None else str(value).strip()
     return "" if text.lower() in ("null", "none") and not keep_null else text
+
+
+def _one_of(item: Mapping[str, Any], name: str, words: tuple[str, ...], path: TablePath) -> str:
+    """The attribute as one of `words`, '' if it is not set."""
+    text = _text(item, name, keep_null=True).lower()
+    if text in ("", "null", *words):
+        return "" if text == "null" else text
+    raise _refuse(path, name, " or ".join(repr(word) for word in words) + ", or nothing", item.get(name))
 
 
 def _names(item: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from glue_jobs.core.intake import Action
 from glue_jobs.core.partitioning import Partitioning
 from glue_jobs.core.raw_names import RawFile
-from glue_jobs.core.record import Counts, DataFile, Generation, Input
+from glue_jobs.core.record import Counts, DataFile, ErasedKeys, ErasedVersion, Generation, Given, Input
 from glue_jobs.core.schema import Schema
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot
@@ -23,7 +23,8 @@ class Work:
     taken_over: paths in the lake's folder that no snapshot has (another program's files) and that a reload replaces.
     lost: the change that this one takes back because its uploads are gone. target: of a change that goes back or forth, the change
     whose rows it has. like: a snapshot whose applied, skipped and awaited inputs are those after the change. requests: the item's
-    attributes that this change answers and that its commit removes. values: attributes that its commit sets.
+    attributes that this change answers and that its commit removes. values: attributes that its commit sets. attachments: ending →
+    bytes of objects that are written beside the record before it (`<change id>.<ending>`).
     """
 
     kind: str
@@ -46,18 +47,24 @@ class Work:
     target: str = ""
     requests: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
+    given: Given | None = None
+    erased: tuple[ErasedVersion, ...] = ()
+    erased_keys: ErasedKeys | None = None
+    attachments: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Task:
-    """All that the work on one action may know. change: the id that its files' names begin with."""
+    """All that the work on one action may know. change: the id that its files' names begin with. staging: a person wants to look at
+    the rows before they count."""
 
     state: TableState
     snapshot: Snapshot
     action: Action
     change: str
     settings: Settings
+    staging: bool = False
 
 
 class Worker(Protocol):

@@ -59,6 +59,10 @@ def make_record(
         chain=parent.chain,
         lost=work.lost,
         target=work.target,
+        given=work.given,
+        erased=work.erased,
+        erased_keys=work.erased_keys,
+        erases=_erases(parent, work, change),
         details={**work.details, **_answered(state, parent, work)},
     )
     after = apply(parent, record)
@@ -71,6 +75,12 @@ def make_record(
     due = special or checkpoint_due(parent, files)
     checkpoint = checkpoint_of(after, window_hours) if due else None
     return replace(record, counts=rows, superseded=superseded, checkpoint=checkpoint)
+
+
+def _erases(parent: Snapshot, work: Work, change: str) -> tuple[str, ...]:
+    """The erases up to the change. One that was taken back before it was published never was."""
+    before = tuple(erase for erase in parent.erases if erase != work.lost)
+    return (*before, change) if work.erased_keys is not None else before
 
 
 def _answered(state: TableState, parent: Snapshot, work: Work) -> dict[str, Any]:
@@ -87,7 +97,7 @@ def _answered(state: TableState, parent: Snapshot, work: Work) -> dict[str, Any]
 def commit(
     s3: Any, table: StateTable, lease: Lease, state: TableState, record: ChangeRecord, values: Mapping[str, Any], remove: tuple[str, ...]
 ) -> None:
-    """Write the record and move Head to it; returns only if the change landed.
+    """Write the record and move Head to it; returns only if the change landed. What stands beside the record is written before.
 
     values, remove: attributes set and removed by the same update. Raises CommitRefused, after aborting the uploads, if the
     change is known not to have landed; LeaseLost if that can't be known because another run has the fence.

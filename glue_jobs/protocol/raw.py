@@ -17,6 +17,8 @@ def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> 
 
     The earlier of the item's and the head's cursor counts, because a person may have moved the item's.
     """
+    if not state.has_source:
+        return RawListing()
     hours = limits.late_window_hours if state.late_window_hours is None else state.late_window_hours
     raw = state.path.raw
     cursors = [_key(cursor, state) for cursor in (state.cursor, snapshot.cursor) if cursor]

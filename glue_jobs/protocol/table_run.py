@@ -19,7 +19,7 @@ from typing import Any, Callable
 
 from glue_jobs.aws.buckets import check_lake_bucket
 from glue_jobs.aws.clients import Clients, Deadline
-from glue_jobs.aws.records import read_record
+from glue_jobs.aws.records import read_record, write_attachment
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import DmslakeError, LeaseLost, TableBlocked, blocked
 from glue_jobs.core.ids import ChangeId
@@ -116,6 +116,8 @@ class TableRun:
         values = {**self._values(record), **work.values, **(given_back or {})}
         stays_blocked = self.state.blocked is not None and self.state.blocked.is_by_hand
         remove = (*(() if stays_blocked else ("Blocked",)), *work.requests)
+        for ending, data in work.attachments.items():
+            write_attachment(self.s3, self.state.lake, change, ending, data)
         commit(self.s3, self.context.table, self.lease, self.state, record, values, remove)
         self.snapshot = apply(self.snapshot, record)
         self.changes.append(record)

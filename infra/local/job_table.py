@@ -37,6 +37,9 @@ JOBS: tuple[Job, ...] = (
     Job("LoadInitial", SPARK, "glue_jobs/load_initial.py", max_concurrent_runs=4),
     Job("LoadIncremental", SPARK, "glue_jobs/load_incremental.py", max_concurrent_runs=4),
     Job("Rollback", SPARK, "glue_jobs/rollback.py", max_concurrent_runs=4),
+    Job("Apply", SPARK, "glue_jobs/apply.py", max_concurrent_runs=4),
+    Job("Erase", SPARK, "glue_jobs/erase.py", max_concurrent_runs=4),
+    Job("Adopt", SPARK, "glue_jobs/adopt.py", max_concurrent_runs=4),
 )
 
 

@@ -11,7 +11,20 @@ from hypothesis import strategies as st
 
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.partitioning import TRANSFORMS, PartitionField
-from glue_jobs.core.record import KINDS, ChangeRecord, Checkpoint, Counts, DataFile, Generation, Input, Part, Upload
+from glue_jobs.core.record import (
+    KINDS,
+    ChangeRecord,
+    Checkpoint,
+    Counts,
+    DataFile,
+    ErasedKeys,
+    ErasedVersion,
+    Generation,
+    Given,
+    Input,
+    Part,
+    Upload,
+)
 from glue_jobs.core.schema import SIMPLE_TYPES, Column
 from glue_jobs.core.snapshot import Snapshot, apply, checkpoint_due, checkpoint_of
 
@@ -84,7 +97,11 @@ RECORDS = st.builds(
     target=st.just("") | IDS,
     lost=st.just("") | IDS,
     staged=st.booleans(),
-    erased=some(st.dictionaries(TEXT, JSON, max_size=2)),
+    staged_as=st.just("") | IDS,
+    given=st.none() | st.builds(Given, some(TEXT), TEXT, TEXT),
+    erased=some(st.builds(ErasedVersion, TEXT, TEXT, NUMBER)),
+    erased_keys=st.none() | st.builds(ErasedKeys, some(TEXT), TEXT, some(TEXT)),
+    erases=some(IDS),
     details=st.dictionaries(TEXT, JSON, max_size=2),
 )
 

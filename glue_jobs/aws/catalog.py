@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Literal
 
 from botocore.exceptions import ClientError
 
@@ -46,10 +46,11 @@ def sync_table(
     path: str,
     description: str = "",
     pause: Callable[[float], None] = time.sleep,
-) -> bool:
+) -> Literal["later", "updated", "created"]:
     """Create or update the table, and the database if it is missing. columns: those in the files, without partition columns.
 
-    False, and nothing is done, if a greater fence wrote the table: its partitions are that writer's too. A table of another path, or
+    `created`: it has no partition yet. `later`, and nothing is done: a greater fence wrote the table, its partitions are that writer's
+    too. A table of another path, or
     of none and in another place, raises TableBlocked, code catalog-name-taken. What a person added (parameters, comments) stays. If
     others write it at the same time it is read again and tried again; RetryLater if that doesn't end.
     """
@@ -63,7 +64,7 @@ def sync_table(
             else:
                 _refuse_foreign(found, database, name, location, path)
                 if int(found.get("Parameters", {}).get(FENCE, "-1")) > fence:
-                    return False
+                    return "later"
                 if _layout(found) != [column.lower() for column, _ in partition_columns]:
                     # The old partitions fit no longer, and dropping the table drops them all. A crash before the next line is
                     # mended by the next run, which finds the catalog step undone.
@@ -75,7 +76,7 @@ def sync_table(
                 glue.create_table(DatabaseName=database, TableInput=table)
             else:
                 _update_table(glue, database, table, found)
-            return True
+            return "created" if found is None else "updated"
         except ClientError as error:
             if error_code(error) not in _CONCURRENT:
                 raise

@@ -29,14 +29,14 @@ def catalog_columns(snapshot: Snapshot) -> tuple[Schema, list[tuple[str, str]]]:
 def update_catalog(
     glue: Any, database: str, name: str, state: TableState, snapshot: Snapshot, partitions: set[Any], fence: int, refresh: bool
 ) -> None:
-    """Make the Glue table and its `partitions` (values of added files) what the snapshot says. Partitions are only added. What a later
-    run has written stays.
+    """Make the Glue table and its `partitions` (values of added files) what the snapshot says. Partitions are only added; a table that
+    was not there gets all of them. What a later run has written stays.
 
     refresh: columns changed, so give each partition the table's; Athena refuses a partition whose types differ.
     """
     columns, partition_columns = catalog_columns(snapshot)
     location = str(state.lake)
-    is_ours = sync_table(
+    synced = sync_table(
         glue,
         database,
         name,
@@ -46,7 +46,8 @@ def update_catalog(
         fence=fence,
         path=str(state.path),
     )
-    if partition_columns and is_ours:
+    if partition_columns and synced != "later":
+        partitions = {file.partition for file in snapshot.files.values()} if synced == "created" else partitions
         ordered = sorted(partitions, key=lambda values: tuple((value is None, value or "") for value in values))
         add_partitions(glue, database, name, ordered, location=location, columns=columns, partitioning=snapshot.partitioning)
         if refresh:

@@ -181,7 +181,9 @@ class TableRun:
     def _catalog(self, record: ChangeRecord, everything: bool) -> None:
         """The catalog step. A failure doesn't undo the change: CatalogPending stays, and the next run does it again."""
         if self.context.settings.database and not self.snapshot.is_empty:  # an empty table keeps the columns it had
-            files = self.snapshot.files.values() if everything or self.catalog_failed else record.added
+            # What comes back was in the catalog before, and nothing is ever taken out of it.
+            added = () if record.kind in GOES_TO else record.added
+            files = self.snapshot.files.values() if everything or self.catalog_failed else added
             partitions = {file.partition for file in files}
             name = self.state.catalog_table or catalog_name(self.state.path)
             # Partitions keep columns of their own. A load may have any columns, and one before which the table was emptied is no first.

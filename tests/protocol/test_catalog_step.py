@@ -86,6 +86,19 @@ def test_a_table_that_is_held_is_published_to_the_end(loaded: LakeTable, wire: W
     loaded.check_folder()
 
 
+def test_a_table_that_a_person_dropped_comes_back_whole(make_table: TableMaker) -> None:
+    """A change that touches one partition creates the Glue table anew, with the partitions of all files."""
+    table = make_table(partition_key="name")
+    table.load(BEFORE)
+    assert table.run("LoadInitial") == 0
+    table.clients.glue.delete_table(DatabaseName=table.environment["DMSLAKE_DATABASE"], Name=table.item()["CatalogTable"])
+    table.cdc([("I", (4, "four"))])
+
+    assert table.run("LoadIncremental") == 0
+
+    assert partitions(table) == [["four"], ["one"], ["three"], ["two"]]
+
+
 def test_without_a_database_there_is_no_catalog_step(table: LakeTable, wire: Wire) -> None:
     """The setting is empty: no request to Glue, and nothing stays pending."""
     table.environment = {name: value for name, value in table.environment.items() if name != "DMSLAKE_DATABASE"} | {"DMSLAKE_DATABASE": ""}

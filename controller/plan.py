@@ -10,7 +10,7 @@ from typing import Any
 from controller.gather import Facts, Gathered
 from glue_jobs.core.bins import groups
 from glue_jobs.core.errors import DmslakeError
-from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, plan_table
+from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, Truncate, plan_table
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import catalog_name
 
@@ -108,7 +108,7 @@ def job_of(action: Action) -> str:
     """The job that does an action; '' for none."""
     if isinstance(action, TakeLoad):
         return LOAD_INITIAL
-    return LOAD_INCREMENTAL if isinstance(action, (TakeBatch, Finish, Rewrite)) else ""
+    return LOAD_INCREMENTAL if isinstance(action, (TakeBatch, Finish, Rewrite, Truncate)) else ""
 
 
 def _in_words(action: Action) -> dict[str, Any]:
@@ -121,6 +121,8 @@ def _in_words(action: Action) -> dict[str, Any]:
         return {"action": "finish", "reason": action.reason}
     if isinstance(action, Rewrite):
         return {"action": action.kind, "reason": action.reason}
+    if isinstance(action, Truncate):
+        return {"action": "truncate", "reason": action.reason}
     size = sum(file.size for file in action.files)
     if isinstance(action, TakeLoad):
         return {"action": "reload" if action.reload else "load", "reason": action.reason, "files": len(action.files), "bytes": size}

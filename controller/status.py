@@ -9,19 +9,21 @@ from typing import Any
 from controller.gather import Facts, Gathered
 from controller.plan import Problem, find_clashes, unhindered
 from glue_jobs.core.errors import DmslakeError
-from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, plan_table
+from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, Truncate, plan_table
+from glue_jobs.core.raw_gone import gone_text
 from glue_jobs.core.raw_names import RawFile, cdc_name
 from glue_jobs.core.state import TableState
 
 STATUS = 1
-BEHIND = frozenset({"behind", "unfinished", "not-loaded", "reload-due", "requested"})
+BEHIND = frozenset({"behind", "unfinished", "not-loaded", "reload-due", "requested", "truncate-due"})
 
 
 @dataclass(frozen=True)
 class TableStatus:
     """One table. lag_seconds: from the cursor to the newest raw CDC file, by their names; None where nothing can be compared.
 
-    state: inactive, paused, blocked, error, no-files, not-loaded, unfinished, requested, reload-due, reload-waits, behind, up-to-date.
+    state: inactive, paused, blocked, error, no-files, not-loaded, unfinished, requested, reload-due, truncate-due, reload-waits,
+    behind, up-to-date.
     """
 
     path: str
@@ -39,6 +41,7 @@ class TableStatus:
     reason: str = ""
     last_run: dict[str, Any] | None = None
     problem: Problem | None = None
+    raw_files_gone: str = ""  # what a person should know of raw files that are gone since they were applied
 
     @property
     def is_bad(self) -> bool:
@@ -92,9 +95,10 @@ def _status(fact: Facts, gathered: Gathered, clash: Problem | None) -> TableStat
         cursor=state.cursor,
         primary_key=state.primary_key,
         out_path=state.out_path,
-        reason=action.reason if isinstance(action, (Rest, Finish, TakeLoad, Rewrite)) else "",
+        reason=action.reason if isinstance(action, (Rest, Finish, TakeLoad, Rewrite, Truncate)) else "",
         last_run=dict(state.last_run) or None,
         problem=problem,
+        raw_files_gone=gone_text(state, fact.snapshot, fact.listing),
     )
 
 
@@ -105,6 +109,8 @@ def _word(action: Action, is_loaded: bool) -> str:
         return "unfinished"
     if isinstance(action, Rewrite):
         return "requested"
+    if isinstance(action, Truncate):
+        return "truncate-due"
     if not is_loaded:
         return "not-loaded"
     return "reload-due" if isinstance(action, TakeLoad) else "behind"

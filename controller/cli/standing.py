@@ -48,6 +48,8 @@ def _lines(tables: Sequence[TableStatus]) -> list[str]:
             lines += problem_lines(table.path, table.state, table.problem.message, table.problem.todo)
         elif isinstance(error, dict):
             lines += problem_lines(table.path, "the last run failed", str(error.get("message", "")), str(error.get("todo", "")))
-        elif table.state in ("paused", "reload-waits", "unfinished"):
+        elif table.state in ("paused", "reload-waits", "unfinished", "truncate-due"):
             lines.append(f"{table.path}: {table.reason}")
+        if table.raw_files_gone and table.state != "truncate-due":
+            lines.append(f"{table.path}: {table.raw_files_gone}")
     return lines + activate_lines([table.path for table in tables if table.state == "inactive"])

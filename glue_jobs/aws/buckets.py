@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from glue_jobs.aws.translate import ACCESS_DENIED, error_code
 from glue_jobs.core.errors import ConfigurationError
+from glue_jobs.core.raw_names import Expiry
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -42,15 +43,49 @@ def check_lake_bucket(s3: S3Client, bucket: str, prefix: str = "") -> list[str]:
 
 def noncurrent_days(s3: S3Client, bucket: str, prefix: str = "") -> int | None:
     """Days for which the bucket keeps the data of a hidden file below `prefix`, at least; None: for good."""
+    return _least_days(s3, bucket, prefix, "NoncurrentVersionExpiration", "NoncurrentDays")
+
+
+def abort_days(s3: S3Client, bucket: str, prefix: str = "") -> int | None:
+    """Days after which the bucket aborts an upload below `prefix` that was not completed, at least; None: never, or nobody may know."""
     try:
-        rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket).get("Rules", [])
+        return _least_days(s3, bucket, prefix, "AbortIncompleteMultipartUpload", "DaysAfterInitiation")
+    except ClientError as error:
+        if error_code(error) in ACCESS_DENIED:
+            return None
+        raise
+
+
+def _least_days(s3: S3Client, bucket: str, prefix: str, action: str, name: str) -> int | None:
+    """The least number of days that an enabled rule has for the action, None without any."""
+    try:
+        rules: list[Any] = list(s3.get_bucket_lifecycle_configuration(Bucket=bucket).get("Rules", []))
     except ClientError as error:
         if error_code(error) == "NoSuchLifecycleConfiguration":
             return None
         raise
     enabled = [rule for rule in rules if rule.get("Status") == "Enabled" and _covers(rule, prefix)]
-    days = [rule.get("NoncurrentVersionExpiration", {}).get("NoncurrentDays") for rule in enabled]
+    days = [rule.get(action, {}).get(name) for rule in enabled]
     return min((int(number) for number in days if number is not None), default=None)
+
+
+def expiry_of(s3: S3Client, bucket: str, prefix: str) -> Expiry:
+    """After how many days the first objects below `prefix` expire by the bucket's rules; one with a date takes them at any time.
+
+    Rules for tagged objects count as well: a raw file may have tags.
+    """
+    try:
+        rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket).get("Rules", [])
+    except ClientError as error:
+        if error_code(error) == "NoSuchLifecycleConfiguration":
+            return Expiry()
+        if error_code(error) in ACCESS_DENIED:
+            return Expiry(is_known=False)
+        raise
+    enabled = [rule for rule in rules if rule.get("Status") == "Enabled" and _meets(_prefix_of(rule), prefix)]
+    expirations = [rule.get("Expiration", {}) for rule in enabled]
+    days = [0.0 if "Date" in found else float(found["Days"]) for found in expirations if "Days" in found or "Date" in found]
+    return Expiry(min(days, default=None))
 
 
 def _check_rule(bucket: str, prefix: str, rule: Any) -> None:
@@ -81,5 +116,14 @@ def _covers(rule: Any, prefix: str) -> bool:
     both = condition.get("And", {})
     if "Tag" in condition or both.get("Tags"):
         return False
-    covered = str(condition.get("Prefix") or both.get("Prefix") or rule.get("Prefix") or "")
-    return covered.startswith(prefix) or prefix.startswith(covered)
+    return _meets(_prefix_of(rule), prefix)
+
+
+def _prefix_of(rule: Any) -> str:
+    condition = rule.get("Filter", {})
+    return str(condition.get("Prefix") or condition.get("And", {}).get("Prefix") or rule.get("Prefix") or "")
+
+
+def _meets(one: str, other: str) -> bool:
+    """Whether a key can begin with both."""
+    return one.startswith(other) or other.startswith(one)

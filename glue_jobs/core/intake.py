@@ -15,6 +15,7 @@ from typing import Union
 
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.limits import Limits
+from glue_jobs.core.raw_gone import truncate_due
 from glue_jobs.core.raw_names import CdcName, RawFile, RawListing, cdc_name, window_start
 from glue_jobs.core.record import Input
 from glue_jobs.core.snapshot import Snapshot
@@ -81,11 +82,18 @@ class Rewrite:
     value: str = ""
 
 
-Action = Union[Rest, Stopped, Finish, TakeLoad, TakeBatch, Rewrite]
+@dataclass(frozen=True)
+class Truncate:
+    """Empty the table: the source table was emptied, as its raw files tell, and a person wants that to count."""
+
+    reason: str
+
+
+Action = Union[Rest, Stopped, Finish, TakeLoad, TakeBatch, Rewrite, Truncate]
 
 
 def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action:
-    """The next action for a table. Order: unfinished work, a person's word, blocks, reload, late files, new files."""
+    """The next action for a table. Order: unfinished work, a person's word, blocks, reload, truncate, late files, new files."""
     if state.publishing:
         return Finish(f"publishing change {state.publishing} was not finished")
     if state.catalog_pending:
@@ -133,6 +141,9 @@ def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datet
     _check_awaited(state, snapshot, listing, loads_only=load is not None)
     if load is not None:
         return load
+    emptied = truncate_due(state, snapshot, listing, now)
+    if emptied:
+        return Truncate(emptied)
     return _batch(state, snapshot, listing, limits)
 
 

@@ -45,12 +45,27 @@ class CdcName:
 
 
 @dataclass(frozen=True)
+class Expiry:
+    """Whether raw files go by themselves. days: after which the bucket's rules expire them, None for never; is_known: whether the rules
+    could be read."""
+
+    days: float | None = None
+    is_known: bool = True
+
+
+@dataclass(frozen=True)
 class RawListing:
-    """A table's raw files by what they are. `loads` in order of counter, `cdc` in order of writing."""
+    """A table's raw files by what they are. `loads` in order of counter, `cdc` in order of writing.
+
+    after: files up to this key were not listed, '' if all were. expiry: None where it was not looked up, because no table's fate
+    depends on it.
+    """
 
     loads: tuple[RawFile, ...] = ()
     cdc: tuple[RawFile, ...] = ()
     foreign: tuple[RawFile, ...] = ()
+    after: str = ""
+    expiry: Expiry | None = None
 
 
 def cdc_name(key: str) -> CdcName | None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from botocore.exceptions import ClientError
+
+from glue_jobs.aws.buckets import expiry_of
 from glue_jobs.aws.objects import list_files
+from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate, raw_gone
 from glue_jobs.core.raw_names import RawListing, classify, list_after
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.core.state import TableState
+from glue_jobs.core.state import TRUNCATE, TableState
+from glue_jobs.core.verify import NOTE, Finding
 
 
 def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> RawListing:
@@ -27,7 +34,29 @@ def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> 
     wanted = (*snapshot.generation.loads, *snapshot.awaited.values())
     if start and (any(item.key <= start for item in wanted) or _has_folders_before(s3, raw, start)):
         start = None
-    return classify(list_files(s3, raw.bucket, raw.key, start), raw.key)
+    listing = replace(classify(list_files(s3, raw.bucket, raw.key, start), raw.key), after=start or "")
+    return _with_fate(s3, state, snapshot, listing)
+
+
+def _with_fate(s3: Any, state: TableState, snapshot: Snapshot, listing: RawListing) -> RawListing:
+    """The listing with what tells whether raw files that are gone were deleted. It costs requests only where that decides something."""
+    raw = state.path.raw
+    wants_whole = state.on_raw_files_gone == TRUNCATE and bool(listing.after) and is_left_alone(snapshot, listing)
+    if wants_whole:
+        listing = classify(list_files(s3, raw.bucket, raw.key), raw.key)
+    if not may_be_truncate(state, snapshot, raw_gone(snapshot, listing)):
+        return listing
+    return replace(listing, expiry=expiry_of(s3, raw.bucket, raw.key))
+
+
+def raw_notes(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> list[Finding]:
+    """Notes on raw files that are gone since they were applied. What can't be looked at is said."""
+    where = f"s3://{state.path}"
+    try:
+        text = gone_text(state, snapshot, list_raw(s3, state, snapshot, limits))
+    except (ClientError, DmslakeError) as error:
+        return [Finding("raw-unchecked", NOTE, where, "", f"the raw files could not be listed: {error}")]
+    return [Finding("raw-files-gone", NOTE, where, "the raw files that were applied", text)] if text else []
 
 
 def _key(cursor: str, state: TableState) -> str:

@@ -1,5 +1,7 @@
 """Glue job LoadInitial: full loads and reloads of the tables in `--path`.
 
+--stage true   prepare the next change of each table and commit nothing: `dmslake show | commit | discard`; the table is paused
+
 aws glue start-job-run --job-name LoadInitial --arguments '{"--path": "bucket/prefix/schema/table"}'
 """
 
@@ -10,16 +12,21 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from glue_jobs.core.intake import TakeLoad
+from glue_jobs.core.settings import Settings, read_flag
 from glue_jobs.entry import exit_as_glue_wants
 from glue_jobs.protocol.intake import take_with
-from glue_jobs.protocol.job import run_job
+from glue_jobs.protocol.job import Act, run_job
 from glue_jobs.spark.worker import SparkWorker
 
 
 def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
     """Load the tables in argv; the exit code of the job."""
     environment = os.environ if environment is None else environment
-    return run_job("LoadInitial", lambda settings, _: take_with(SparkWorker(settings, environment), (TakeLoad,)), argv, environment)
+
+    def act(settings: Settings, given: Mapping[str, str]) -> Act:
+        return take_with(SparkWorker(settings, environment), (TakeLoad,), staging=read_flag(given, "stage"))
+
+    return run_job("LoadInitial", act, argv, environment)
 
 
 if __name__ == "__main__":

@@ -17,16 +17,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from glue_jobs.core.errors import UsageError
-from glue_jobs.core.settings import Settings
+from glue_jobs.core.settings import Settings, read_flag
 from glue_jobs.core.undo import Wish
 from glue_jobs.entry import exit_as_glue_wants
 from glue_jobs.protocol.job import Act, run_job
 from glue_jobs.protocol.undo import roll_back
 
 ALL = "all"
-_YES = frozenset({"true", "1", "yes", "on"})
-_NO = frozenset({"", "false", "0", "no", "off"})
 
 
 def read_wish(given: Mapping[str, str]) -> Wish:
@@ -36,23 +33,16 @@ def read_wish(given: Mapping[str, str]) -> Wish:
         to=given.get("to", ""),
         undo=given.get("undo", ""),
         reapply="" if reapply in (ALL, "") and "reapply" in given else reapply,
-        resume=_flag(given, "resume"),
-        skip=_flag(given, "skip"),
+        resume=read_flag(given, "resume"),
+        skip=read_flag(given, "skip"),
     ).check()
-
-
-def _flag(given: Mapping[str, str], name: str) -> bool:
-    text = given.get(name, "false").strip().lower()
-    if text not in _YES | _NO:
-        raise UsageError(f"the argument --{name} is {text!r}", "bad-argument", "give true or false")
-    return text in _YES
 
 
 def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
     """Roll back or re-apply the tables in argv; the exit code of the job."""
 
     def act(_: Settings, given: Mapping[str, str]) -> Act:
-        return roll_back(read_wish(given), _flag(given, "dry_run"), given.get("from_change", ""))
+        return roll_back(read_wish(given), read_flag(given, "dry_run"), given.get("from_change", ""))
 
     return run_job("Rollback", act, argv, os.environ if environment is None else environment)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from glue_jobs import load_incremental, load_initial, rollback
+from glue_jobs import adopt, load_incremental, load_initial, rollback
 from glue_jobs.aws.clients import Clients, Deadline, make_clients
 from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.aws.records import read_record
@@ -27,10 +27,11 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import default_item, read_state
 from glue_jobs.core.verify import Verified
 from glue_jobs.protocol.history import read_snapshot
-from glue_jobs.protocol.job import job_settings
+from glue_jobs.protocol.job import Ended, job_settings, run_here
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.repair import Repaired, repair_table
+from glue_jobs.protocol.stage import CommitStaged, DiscardStaged
 from glue_jobs.protocol.table_run import JobContext
 from glue_jobs.protocol.verify import Place, verify
 from glue_jobs.spark.arrow_types import conform
@@ -39,7 +40,7 @@ from glue_jobs.spark.verify_files import check_files
 from infra.local.dms_files import DmsRow, cdc_file_name, dms_parquet, dms_table, load_file_name
 
 DRIVER = "1000000000"  # bytes: all work in the driver, no Spark
-JOBS = {"LoadInitial": load_initial.main, "LoadIncremental": load_incremental.main, "Rollback": rollback.main}
+JOBS = {"LoadInitial": load_initial.main, "LoadIncremental": load_incremental.main, "Rollback": rollback.main, "Adopt": adopt.main}
 START = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 
 
@@ -49,8 +50,8 @@ def op_rows(rows: Iterable[tuple[str, Sequence[Any]]]) -> list[DmsRow]:
 
 
 @functools.lru_cache(maxsize=4)
-def _repairing_clients(environment: tuple[tuple[str, str], ...]) -> tuple[Clients, Deadline]:
-    """Clients of runs that are not at the same time: making some takes longer than a repair."""
+def _command_clients(environment: tuple[tuple[str, str], ...]) -> tuple[Clients, Deadline]:
+    """Clients of commands that are not at the same time: making some takes longer than a repair."""
     deadline = Deadline()
     return make_clients(dict(environment), deadline), deadline
 
@@ -189,12 +190,23 @@ class LakeTable:
 
     def repair(self, wait: Callable[[float], None] = time.sleep, **settings: str) -> Repaired:
         """What `dmslake verify --repair` does when it found a difference."""
+        return repair_table(self._context("Repair", wait, settings), self.path)
+
+    def commit(self, change: str, later: timedelta = timedelta(), **settings: str) -> Ended:
+        """What `dmslake commit` does; later: how much time has passed since it was staged."""
+        return run_here(self._context("Commit", time.sleep, settings, later), self.path, CommitStaged(change))
+
+    def discard(self, change: str, **settings: str) -> Ended:
+        """What `dmslake discard` does."""
+        return run_here(self._context("Discard", time.sleep, settings), self.path, DiscardStaged(change))
+
+    def _context(self, job: str, wait: Callable[[float], None], settings: Mapping[str, str], later: timedelta = timedelta()) -> JobContext:
+        """Of a command that works in its own process."""
         given = {"database": self.environment["DMSLAKE_DATABASE"], "lease_seconds": "5", **settings, "path": str(self.path)}
-        clients, deadline = _repairing_clients(tuple(sorted(self.environment.items())))
+        clients, deadline = _command_clients(tuple(sorted(self.environment.items())))
         table = StateTable(clients, self.state_table.name)
-        log = JobLog("repair", lambda: datetime.now(timezone.utc))
-        context = JobContext("Repair", clients, deadline, table, job_settings(given, {}), log, log.clock, wait)
-        return repair_table(context, self.path)
+        log = JobLog(job.lower(), lambda: datetime.now(timezone.utc) + later)
+        return JobContext(job, clients, deadline, table, job_settings(given, {}), log, log.clock, wait)
 
     def state(self) -> Any:
         return read_state(self.item())

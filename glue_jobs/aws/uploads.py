@@ -232,6 +232,19 @@ def _is_open(s3: S3Client, bucket: str, key: str, upload_id: str) -> bool:
     return True
 
 
+def has_parts(s3: S3Client, bucket: str, key: str, upload: Upload) -> bool:
+    """Whether S3 has the upload with these very parts; False also if it was completed or aborted."""
+    found: set[tuple[int, str]] = set()
+    try:
+        for page in s3.get_paginator("list_parts").paginate(Bucket=bucket, Key=key, UploadId=upload.id):
+            found.update((entry["PartNumber"], bare_etag(entry["ETag"])) for entry in page.get("Parts", ()))
+    except ClientError as error:
+        if error_code(error) != "NoSuchUpload":
+            raise
+        return False
+    return found == {(part.number, part.etag) for part in upload.parts}
+
+
 def _part_request(part: Part) -> Any:
     request: dict[str, Any] = {"PartNumber": part.number, "ETag": f'"{part.etag}"'}
     if part.crc32:

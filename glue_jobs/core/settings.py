@@ -11,6 +11,8 @@ from glue_jobs.core.paths import S3Uri
 
 COMPRESSIONS = ("zstd", "snappy")
 RUNNERS = ("glue", "local")
+_YES = frozenset({"true", "1", "yes", "on"})
+_NO = frozenset({"", "false", "0", "no", "off"})
 DEFAULTS = {"state_table": "DMSCDC_Controller", "runner": "glue", "compression": "zstd"}
 
 
@@ -64,6 +66,14 @@ def read_settings(given: Mapping[str, str | None], environment: Mapping[str, str
 def _one_of(name: str, text: str, allowed: Sequence[str]) -> None:
     if text not in allowed:
         raise UsageError(f"the setting {name} is {text!r}", "bad-setting", f"give one of {', '.join(allowed)}")
+
+
+def read_flag(given: Mapping[str, str], name: str) -> bool:
+    """A job argument that is true or false; false where it is not given."""
+    text = given.get(name, "false").strip().lower()
+    if text not in _YES | _NO:
+        raise UsageError(f"the argument --{name} is {text!r}", "bad-argument", "give true or false")
+    return text in _YES
 
 
 def parse_arguments(argv: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ If we die …                      then
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -63,7 +63,7 @@ def make_record(
         erased=work.erased,
         erased_keys=work.erased_keys,
         erases=_erases(parent, work, change),
-        details={**work.details, **_answered(state, parent, work)},
+        details={**work.details, **answered(state, parent, (*work.requests, *work.values))},
     )
     after = apply(parent, record)
     if work.like is not None:
@@ -83,9 +83,12 @@ def _erases(parent: Snapshot, work: Work, change: str) -> tuple[str, ...]:
     return (*before, change) if work.erased_keys is not None else before
 
 
-def _answered(state: TableState, parent: Snapshot, work: Work) -> dict[str, Any]:
-    """The detail `before`: what a person had set that this commit overwrites, so that a lost change can give it back."""
-    names = [*work.requests, *work.values]
+def answered(state: TableState, parent: Snapshot, overwritten: Iterable[str]) -> dict[str, Any]:
+    """The detail `before`: what a person had set that this commit overwrites, so that a lost change can give it back.
+
+    overwritten: the attributes that the change itself sets or removes.
+    """
+    names = [*overwritten]
     if state.cursor != parent.cursor:
         names.append("LastIncrementalFile")
     if parent.last_full_load and state.last_full_load_text < parent.last_full_load:
@@ -100,7 +103,8 @@ def commit(
     """Write the record and move Head to it; returns only if the change landed. What stands beside the record is written before.
 
     values, remove: attributes set and removed by the same update. Raises CommitRefused, after aborting the uploads, if the
-    change is known not to have landed; LeaseLost if that can't be known because another run has the fence.
+    change is known not to have landed (those of a staged change stay: it can still be committed later); LeaseLost if that can't be
+    known because another run has the fence.
     """
     write_record(s3, state.lake, record)
     request = Commit(
@@ -119,7 +123,8 @@ def commit(
         pass  # the answer was lost or an error: it may have landed, so read back
     # Also a plain refusal is read back: botocore may have sent the update twice, and the first one may have landed.
     if not _landed(s3, table, lease, state, record):
-        abort_uploads(s3, state.lake, record.added)
+        if not record.staged_as:
+            abort_uploads(s3, state.lake, record.added)
         raise CommitRefused(
             f"change {record.id} of {record.table} was not committed: the item was edited or another run committed meanwhile",
             "commit-refused",

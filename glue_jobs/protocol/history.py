@@ -6,13 +6,16 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import list_records, read_record, read_records
 from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import TableBlocked, blocked
-from glue_jobs.core.ids import ChangeId
-from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.ids import ChangeId, attachment_name
+from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import Snapshot, apply, replay
+
+DISCARDED = "discarded"  # ending of the empty object beside a staged change's record that says so
 
 
 def read_snapshot(s3: Any, lake: S3Uri, head: str) -> Snapshot:
@@ -47,6 +50,12 @@ def is_landed(s3: Any, lake: S3Uri, head: str, change: str) -> bool:
     return False
 
 
+def is_discarded(s3: Any, lake: S3Uri, change: str) -> bool:
+    """Whether a person discarded the staged change."""
+    mark = changes_folder(lake).join(attachment_name(change, DISCARDED))
+    return any(file.key == mark.key for file in list_files(s3, mark.bucket, mark.key))
+
+
 def greatest_fence(s3: Any, lake: S3Uri) -> int:
     """The greatest fence in the names of the table's records, 0 without any: a new item's fence starts above it."""
     return max((ChangeId.parse(change).fence for change in list_records(s3, lake)), default=0)
@@ -76,11 +85,14 @@ def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
     Only converge does either, and only for a change that landed. A change that takes back a lost one leaves no such trace: what it
     adds was there before, and what it supersedes may never have been.
     """
+    if record.staged:
+        return False  # if it was committed, that change has a record of its own
     uploaded = [file for file in record.added if file.upload is not None]
     if uploaded:
-        return bool(key_versions(s3, lake.bucket, lake.key + uploaded[0].path).data)
+        versions = key_versions(s3, lake.bucket, lake.key + uploaded[0].path)
+        return bool(versions.data or versions.marked)
     superseded = [key_versions(s3, lake.bucket, lake.key + path) for path in record.superseded[:1]]
-    return any(versions.data and not versions.visible for versions in superseded)
+    return any(versions.marked and not versions.visible for versions in superseded)
 
 
 def last_published(s3: Any, lake: S3Uri) -> str:

@@ -5,16 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from glue_jobs.core.errors import TableBlocked
-from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, plan_table, signature
+from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, Truncate, plan_table, signature
+from glue_jobs.core.raw_gone import UNKNOWN_EXPIRY
+from glue_jobs.core.truncate import truncated
 from glue_jobs.core.work import Task, Work, Worker
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.raw import list_raw
+from glue_jobs.protocol.stage import pause_for
 from glue_jobs.protocol.table_run import TableRun
 
 
-def take_with(worker: Worker, takes: tuple[type, ...]) -> Act:
-    """What a load job does in a table's run: `take_all` with this worker."""
-    return lambda run: take_all(run, worker, takes)
+def take_with(worker: Worker, takes: tuple[type, ...], *, staging: bool = False) -> Act:
+    """What a load job does in a table's run: `take_all` with this worker. staging: prepare the first change only, and pause."""
+
+    def act(run: TableRun) -> None:
+        run.staging = staging
+        take_all(run, worker, takes)
+
+    return act
 
 
 def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
@@ -32,11 +40,16 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
             run.note = action.reason if isinstance(action, Rest) else f"not a job for {run.context.job}: {type(action).__name__}"
             return
         _take(run, worker, action)
+        if run.staging:
+            pause_for(run, run.staged[-1])
+            return
 
 
 def _take(run: TableRun, worker: Worker, action: Action) -> None:
     def work(change: str) -> Work:
-        return worker(Task(run.state, run.snapshot, action, change, run.context.settings))
+        if isinstance(action, Truncate):
+            return truncated(run.snapshot, action.reason)
+        return worker(Task(run.state, run.snapshot, action, change, run.context.settings, run.staging))
 
     run.change(work, action=type(action).__name__, **_sizes(action))
 
@@ -45,6 +58,8 @@ def _plan(run: TableRun) -> Action:
     limits = run.context.settings.limits
     listing = list_raw(run.s3, run.state, run.snapshot, limits)
     run.mark = signature(run.state, listing)
+    if listing.expiry is not None and not listing.expiry.is_known and UNKNOWN_EXPIRY not in run.warnings:
+        run.warnings.append(UNKNOWN_EXPIRY)
     # A catalog that fails is tried once per run; the files go on without it, and CatalogPending stays for the next run.
     state = replace(run.state, catalog_pending="") if run.catalog_failed else run.state
     return plan_table(state, run.snapshot, listing, run.context.clock(), limits)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, Callable
 
@@ -120,6 +122,32 @@ def run_table(context: JobContext, path: TablePath, act: Act) -> int:
         lease.release()
 
 
+@dataclass(frozen=True)
+class Ended:
+    """How a table's run in this process ended. code: its exit code; error: why it failed, None where it did not."""
+
+    code: int
+    error: DmslakeError | None = None
+
+
+def run_here(context: JobContext, path: TablePath, act: Act) -> Ended:
+    """Run one table for a command: its log goes nowhere, its result to LastRun as that of any run."""
+    lines = io.StringIO()
+    code = run_table(replace(context, log=JobLog(context.settings.run_id, context.clock, lines)), path, act)
+    return Ended(code, next(_errors(lines.getvalue()), None))
+
+
+def _errors(log: str) -> Iterator[DmslakeError]:
+    """The failures in the log of a run."""
+    for line in log.splitlines():
+        event = json.loads(line)
+        if event["phase"] == "lease-held":
+            yield DmslakeError(event["message"], "lease-held", "run again when it has ended")
+        elif event["phase"] in ("failed", "blocked"):
+            error = event["error"]
+            yield DmslakeError(**error) if isinstance(error, dict) else DmslakeError(str(error), "unexpected")
+
+
 def _take(context: JobContext, path: TablePath) -> tuple[Lease, TableRun]:
     table, settings = context.table, context.settings
     item = table.get(str(path))
@@ -167,13 +195,13 @@ def _write_result(context: JobContext, lease: Lease, run: TableRun, failure: Dms
 
 def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, seconds: float) -> dict[str, Any]:
     totals: Counter[str] = Counter()
-    for record in run.changes:
+    for record in (*run.changes, *run.staged):
         counts = record.counts
         totals.update(inserted=counts.inserted, updated=counts.updated, deleted=counts.deleted, ignored=counts.ignored)
         totals.update(input_rows=counts.input_rows, backward=counts.backward)
         totals.update(files_added=len(record.added), files_superseded=len(record.superseded))
         totals.update(bytes_added=sum(file.size_bytes for file in record.added))
-    outcome = "committed" if run.changes else "nothing"
+    outcome = "staged" if run.staged else "committed" if run.changes else "nothing"
     if failure is not None:
         outcome = "blocked" if isinstance(failure, TableBlocked) and run.may_block else "failed"
     result: dict[str, Any] = {
@@ -182,6 +210,7 @@ def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, 
         "outcome": outcome,
         "changes": [record.id for record in run.changes][-20:],
         "change_count": len(run.changes),
+        **({"staged": run.staged[-1].id} if run.staged else {}),
         "note": run.note,
         **{name: totals.get(name, 0) for name in _TOTALS},
         "table_rows": run.snapshot.rows,

@@ -78,6 +78,7 @@ def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapsho
         timestamp_column=before.timestamp_column,
         cursor_after=before.cursor,
         last_full_load=before.last_full_load,
+        requests=("Erasing",) if state.erasing == lost.id else (),  # it removed nothing: that waits for converge
     )
 
 
@@ -96,6 +97,11 @@ def given_back(state: TableState, lost: ChangeRecord) -> dict[str, Any]:
         before.pop("PartitionKey", None)
     if lost.kind in GOES_TO:
         before["Paused"] = f"the {lost.kind} {lost.id} was taken back, because its copies were gone before they were published; do it again"
+    if lost.staged_as and "Paused" in before:
+        before["Paused"] = (
+            f"the staged change {lost.staged_as} was committed and taken back, because its uploads were gone before they were published;"
+            f" `dmslake activate {state.path.in_shell}`, then stage it again"
+        )
     return before
 
 

@@ -12,15 +12,13 @@ a visible stray may be the last that holds its rows. Dying in between leaves a t
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from glue_jobs.aws.objects import hide
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.versions import versions_of
+from glue_jobs.core.erasure import NOTHING_ERASED, version_erased
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.paths import S3Uri, TablePath
 from glue_jobs.core.record import ChangeRecord, DataFile
@@ -29,10 +27,10 @@ from glue_jobs.core.state import TableState, read_state
 from glue_jobs.core.verify import compare_folder
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.converge import UploadsGone, converge
+from glue_jobs.aws.erased import read_erased
 from glue_jobs.protocol.history import check_not_behind, snapshot_of
-from glue_jobs.protocol.job import run_table
-from glue_jobs.protocol.job_log import JobLog
-from glue_jobs.protocol.restore import Source, copy_files, find_sources
+from glue_jobs.protocol.job import run_here
+from glue_jobs.protocol.restore import Source, copy_files, erased_file, find_sources
 from glue_jobs.protocol.table_run import JobContext, TableRun
 from glue_jobs.protocol.verify import GONE, Place, in_publish, list_folder, of_catalog, sort_strays
 
@@ -51,6 +49,7 @@ class RepairPlan:
     restore: tuple[DataFile, ...] = ()
     sources: dict[str, Source] = field(default_factory=dict)
     gone: tuple[DataFile, ...] = ()
+    erased: tuple[DataFile, str] | None = None  # of `gone`: one whose only bytes an erase took, and which
     catalog: tuple[str, ...] = ()
 
     @property
@@ -77,7 +76,8 @@ def plan_repair(place: Place, state: TableState, head: ChangeRecord, snapshot: S
     missing = [file for file in folder.missing if file.path not in awaited]
     complete = _never_visible(s3, lake, head, missing)
     wanted = [file for file in missing if file not in complete] + [file for file, _ in folder.overwritten if file.path not in awaited]
-    sources, gone = find_sources(s3, lake, wanted) if wanted else ({}, ())
+    erased = read_erased(s3, lake, snapshot.erases) if wanted else NOTHING_ERASED
+    sources, gone = find_sources(s3, lake, wanted, erased) if wanted else ({}, ())
     unknown = [path for path in folder.unknown if path not in awaited]
     return RepairPlan(
         finish=_unfinished(state),
@@ -86,6 +86,7 @@ def plan_repair(place: Place, state: TableState, head: ChangeRecord, snapshot: S
         restore=tuple(wanted),
         sources=sources,
         gone=gone,
+        erased=erased_file(lake, gone, erased),
         catalog=_catalog_codes(place, state, snapshot),
     )
 
@@ -188,6 +189,9 @@ def _work(run: TableRun, plan: RepairPlan, change: str) -> Work:
 
 
 def _gone(lake: S3Uri, plan: RepairPlan) -> DmslakeError:
+    if plan.erased is not None:
+        file, erase = plan.erased
+        return version_erased(lake.bucket, lake.key + file.path, erase, "a data file of the head", f"nothing was restored; {GONE}")
     names = ", ".join(str(lake.join(file.path)) for file in plan.gone[:NAMED])
     more = f" and {len(plan.gone) - NAMED} more" if len(plan.gone) > NAMED else ""
     return DmslakeError(f"{len(plan.gone)} data file(s) can't be restored, so none was: {names}{more}", "version-gone", GONE)
@@ -216,20 +220,8 @@ def preview_repair(place: Place, path: TablePath) -> Repaired:
 
 def repair_table(context: JobContext, path: TablePath) -> Repaired:
     """Repair one table in this process, under its lease; its result goes to LastRun as that of any run."""
-    lines = io.StringIO()
     act = Repair()
-    code = run_table(replace(context, log=JobLog(context.settings.run_id, context.clock, lines)), path, act)
+    ended = run_here(context, path, act)
     steps = [f"finished change {act.finished}"] if act.finished else []
     steps += act.plan.steps()
-    return Repaired(code, tuple(steps), act.change, tuple(act.warnings), next(_errors(lines.getvalue()), None))
-
-
-def _errors(log: str) -> Iterator[DmslakeError]:
-    """The failures in the log of a run."""
-    for line in log.splitlines():
-        event = json.loads(line)
-        if event["phase"] == "lease-held":
-            yield DmslakeError(event["message"], "lease-held", "run again when it has ended")
-        elif event["phase"] in ("failed", "blocked"):
-            error = event["error"]
-            yield DmslakeError(**error) if isinstance(error, dict) else DmslakeError(str(error), "unexpected")
+    return Repaired(ended.code, tuple(steps), act.change, tuple(act.warnings), ended.error)

@@ -2,6 +2,8 @@
 
     lease → converge what is unfinished → (decide → work → record → commit → converge → catalog) … → result → release
 
+A run that is `staging` ends a change after its record: stage.py says what becomes of it.
+
 What is decided, and how often, is the job's: intake.py takes raw files, undo.py goes back and forth, repair.py mends the folder.
 What a crash between two steps leaves is written in lease.py, commit.py and converge.py; whatever it is, the next run's first
 two steps put it right.
@@ -19,7 +21,7 @@ from typing import Any, Callable
 
 from glue_jobs.aws.buckets import check_lake_bucket
 from glue_jobs.aws.clients import Clients, Deadline
-from glue_jobs.aws.records import read_record, write_attachment
+from glue_jobs.aws.records import read_record, write_attachment, write_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import DmslakeError, LeaseLost, TableBlocked, blocked
 from glue_jobs.core.ids import ChangeId
@@ -28,9 +30,10 @@ from glue_jobs.core.paths import catalog_name
 from glue_jobs.core.record import GOES_TO, ChangeRecord, summary
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot, apply
+from glue_jobs.core.staged import as_committed, as_staged, commit_of
 from glue_jobs.core.state import TableState, read_state
 from glue_jobs.core.work import Work
-from glue_jobs.protocol.commit import commit, make_record
+from glue_jobs.protocol.commit import answered, commit, make_record
 from glue_jobs.protocol.converge import UploadsGone, abort_uploads, converge
 from glue_jobs.protocol.history import check_not_behind, read_snapshot, snapshot_of
 from glue_jobs.protocol.job_log import JobLog
@@ -62,6 +65,8 @@ class TableRun:
     state: TableState
     snapshot: Snapshot = field(default_factory=Snapshot)
     changes: list[ChangeRecord] = field(default_factory=list)
+    staging: bool = False  # changes are prepared up to the commit, for a person to look at
+    staged: list[ChangeRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     note: str = ""
     _counter: int = 0
@@ -92,12 +97,17 @@ class TableRun:
         return bool(self.state.publishing or (self.state.catalog_pending and not self.catalog_failed))
 
     def change(self, make: Callable[[str], Work], **facts: Any) -> ChangeRecord:
-        """One change: work, record, commit, converge, catalog. make: the work for a new change id; facts: of it, for the log."""
+        """One change: work, record, commit, converge, catalog; where the run is staging, work and record only.
+
+        make: the work for a new change id; facts: of it, for the log.
+        """
         started, before = time.monotonic(), self.snapshot
         change = self._next_id()
         self.context.log.event("work", change=change, **facts)
         work = make(change)
         self.lease.check()
+        if self.staging:
+            return self._stage(work, change)
         record = self._commit(work, change)
         # Going back or forth may change columns and layout as no single change does: then every partition is looked at.
         reshaped = (before.schema, before.partitioning) != (self.snapshot.schema, self.snapshot.partitioning)
@@ -109,15 +119,44 @@ class TableRun:
         self._counter += 1
         return str(ChangeId(self.lease.fence, self._counter, self.context.nonce()))
 
+    def _stage(self, work: Work, change: str) -> ChangeRecord:
+        """Keep the change for a person to look at: its uploads wait, nobody reads its record, the table stays as it is."""
+        record = as_staged(self._record(work, change), work, self.state)
+        self._attach(work, change)
+        write_record(self.s3, self.state.lake, record)
+        self.staged.append(record)
+        self.context.log.event("staged", **summary(record))
+        return record
+
+    def change_of_staged(self, staged: ChangeRecord) -> ChangeRecord:
+        """The change that commits a staged one, whose uploads were found to be there: record, commit, converge, catalog."""
+        values, requests = commit_of(staged, self.state)
+        change, now = self._next_id(), self.context.clock()
+        before = answered(self.state, self.snapshot, (*requests, *values))
+        record = as_committed(staged, change, now=now, run_id=self.context.settings.run_id, before=before)
+        self._land(record, {**self._values(record), **values}, requests)
+        self._publish(record, redo=False)
+        self.context.log.event("committed", staged_as=staged.id, **summary(record))
+        return record
+
     def _commit(self, work: Work, change: str, given_back: Mapping[str, Any] | None = None) -> ChangeRecord:
+        record = self._record(work, change)
+        self._attach(work, change)
+        return self._land(record, {**self._values(record), **work.values, **(given_back or {})}, work.requests)
+
+    def _record(self, work: Work, change: str) -> ChangeRecord:
         now = self.context.clock()
         hours = self.context.settings.limits.late_window_hours if self.state.late_window_hours is None else self.state.late_window_hours
-        record = make_record(self.state, self.snapshot, work, change, now=now, run_id=self.context.settings.run_id, window_hours=hours)
-        values = {**self._values(record), **work.values, **(given_back or {})}
-        stays_blocked = self.state.blocked is not None and self.state.blocked.is_by_hand
-        remove = (*(() if stays_blocked else ("Blocked",)), *work.requests)
+        return make_record(self.state, self.snapshot, work, change, now=now, run_id=self.context.settings.run_id, window_hours=hours)
+
+    def _attach(self, work: Work, change: str) -> None:
         for ending, data in work.attachments.items():
             write_attachment(self.s3, self.state.lake, change, ending, data)
+
+    def _land(self, record: ChangeRecord, values: Mapping[str, Any], requests: tuple[str, ...]) -> ChangeRecord:
+        """Commit the record, and go on from its snapshot. requests: attributes that the commit removes."""
+        stays_blocked = self.state.blocked is not None and self.state.blocked.is_by_hand
+        remove = (*(() if stays_blocked else ("Blocked",)), *requests)
         commit(self.s3, self.context.table, self.lease, self.state, record, values, remove)
         self.snapshot = apply(self.snapshot, record)
         self.changes.append(record)
@@ -187,7 +226,8 @@ class TableRun:
             partitions = {file.partition for file in files}
             name = self.state.catalog_table or catalog_name(self.state.path)
             # Partitions keep columns of their own. A load may have any columns, and one before which the table was emptied is no first.
-            changed = record.kind == "full-load" or any(word in record.details for word in ("columns_added", "columns_widened", "renamed"))
+            words = ("columns_added", "columns_widened", "renamed")
+            changed = record.kind in ("full-load", "adopt") or any(word in record.details for word in words)
             refresh = everything or self.catalog_failed or changed
             glue, database = self.context.clients.glue, self.context.settings.database
             try:

@@ -8,7 +8,7 @@ Data files never change, so reading them may take as long as it takes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -20,6 +20,7 @@ from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.uploads import OpenUpload, list_open_uploads
 from glue_jobs.core.errors import ConfigurationError, TableBlocked, UsageError
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri, TablePath, catalog_name, changes_folder
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import ChangeRecord
@@ -40,9 +41,10 @@ from glue_jobs.core.verify import (
     foreign,
     overwritten,
 )
-from glue_jobs.protocol.history import check_not_behind, snapshot_of
+from glue_jobs.protocol.history import check_not_behind, is_discarded, snapshot_of
 from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.publish import catalog_columns
+from glue_jobs.protocol.raw import raw_notes
 from glue_jobs.protocol.restore import find_sources
 
 TRIES = 5
@@ -92,7 +94,7 @@ def verify(place: Place, path: TablePath, check_files: CheckFiles | None = None,
         str(path),
         look.snapshot.change,
         checked,
-        (*look.findings, *report.findings),
+        (*look.findings, *raw_notes(place.s3, state, look.snapshot, Limits()), *report.findings),
         files=len(look.snapshot.files),
         rows=look.snapshot.rows,
         size_bytes=look.snapshot.size_bytes,
@@ -167,7 +169,7 @@ def _look(place: Place, state: TableState) -> _Look:
     folder = compare_folder(snapshot, list_folder(place.s3, state.lake))
     uploads = tuple(list_open_uploads(place.s3, state.lake.bucket, state.lake.key))
     findings += _of_folder(place.s3, state, head, folder, {upload.key for upload in uploads})
-    findings += _of_uploads(state, uploads)
+    findings += _of_uploads(place.s3, state, head, uploads)
     if state.publishing or state.catalog_pending:
         return _Look(tuple(findings), snapshot, folder)
     return _Look((*findings, *of_catalog(place, state, snapshot)), snapshot, folder)
@@ -223,7 +225,7 @@ def sort_strays(s3: Any, lake: S3Uri, head: str, paths: Iterable[str]) -> Strays
     landed: dict[str, ChangeRecord] = {}
     for record in Lineage(s3, lake, head).back():
         superseded.update({path: record.id for path in record.superseded if path in named})
-        landed[record.id] = record
+        landed[record.staged_as or record.id] = record  # with which the names of its files begin
         if record.id <= min(named.values()):
             break
     ours, unlisted = {}, {}
@@ -272,26 +274,37 @@ def _of_folder(s3: Any, state: TableState, head: ChangeRecord | None, folder: Fo
     return findings
 
 
-def _of_uploads(state: TableState, uploads: Iterable[OpenUpload]) -> list[Finding]:
-    """Uploads of attempts that ended: one note per change. Those of a run that works, and of an unfinished publish, are in use."""
+def _of_uploads(s3: Any, state: TableState, head: ChangeRecord | None, uploads: Iterable[OpenUpload]) -> list[Finding]:
+    """Uploads of attempts that ended, and of staged changes: one note per change. Those of a run that works, and of an unfinished
+    publish, are in use."""
     found: dict[str, list[str]] = {}
     for upload in uploads:
         change = change_in_name(upload.key)
         at_work = bool(state.lease_owner) and change.startswith(f"{state.fence or 0:010d}-")
-        if not at_work and not (state.publishing and change == state.head):
+        if not at_work and not (state.publishing and head is not None and change == (head.staged_as or head.id)):
             found.setdefault(change, []).append(upload.key)
-    todo = "nothing: nobody sees them, and the bucket's rule for incomplete uploads removes them"
-    return [
-        Finding(
-            "open-upload",
-            NOTE,
-            f"s3://{state.lake.bucket}/{keys[0]}",
-            "",
-            f"{len(keys)} open upload(s) of {f'change {change}' if change else 'another program'}",
-            todo,
-        )
-        for change, keys in sorted(found.items())
-    ]
+    staged = _staged(s3, state.lake, found) if any(found) else {}
+    return [_upload_finding(state, change, keys, staged.get(change)) for change, keys in sorted(found.items())]
+
+
+def _staged(s3: Any, lake: S3Uri, changes: Iterable[str]) -> dict[str, ChangeRecord]:
+    """Those of the changes that are staged ones and not discarded. One that was committed has no open upload."""
+    known = set(list_records(s3, lake)) & set(changes)
+    records = [read_record(s3, lake, change, with_checkpoint=False) for change in sorted(known)]
+    return {record.id: record for record in records if record.staged and not is_discarded(s3, lake, record.id)}
+
+
+def _upload_finding(state: TableState, change: str, keys: Sequence[str], staged: ChangeRecord | None) -> Finding:
+    where = f"s3://{state.lake.bucket}/{keys[0]}"
+    if staged is None:
+        whose = f"change {change}" if change else "another program"
+        todo = "nothing: nobody sees them, and the bucket's rule for incomplete uploads removes them"
+        return Finding("open-upload", NOTE, where, "", f"{len(keys)} open upload(s) of {whose}", todo)
+    if staged.parent == state.head:
+        todo = f"`dmslake commit PATH {change}` or `dmslake discard PATH {change}`"
+        return Finding("staged-change", NOTE, where, "", f"{len(keys)} open upload(s) of the staged change {change}, which waits", todo)
+    what = f"{len(keys)} open upload(s) of the staged change {change}, which can't be committed: the table has gone on"
+    return Finding("staged-change", NOTE, where, "", what, f"`dmslake discard PATH {change}`")
 
 
 # --- the catalog

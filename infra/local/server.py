@@ -19,6 +19,7 @@ import moto.core.serialize
 import moto.s3.models
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from moto.s3.models import FakeDeleteMarker, FakeKey, S3Backend
+from moto.s3.responses import S3Response
 from werkzeug.serving import ThreadedWSGIServer
 
 Environ = dict[str, Any]
@@ -71,9 +72,31 @@ def _list_versions(backend: S3Backend, bucket_name: str, **given: Any) -> Any:
     return _list_all_versions(narrowed, bucket_name, **given)
 
 
+_list_uploads = S3Response.list_multipart_uploads
+
+
+def _list_uploads_with_times(response: Any) -> Any:
+    """moto's listing of uploads, of which all are said to be of 2010; here each is as old as its first part."""
+    uploads = response.backend.list_multipart_uploads(response.bucket_name)
+    write, now = response.serialized, datetime.datetime.now(datetime.timezone.utc)
+
+    def serialized(result: Any) -> Any:
+        for entry in result.result["Uploads"]:
+            times = [part.last_modified.replace(tzinfo=datetime.timezone.utc) for part in uploads[entry["UploadId"]].parts.values()]
+            entry["Initiated"] = min(times, default=now).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        return write(result)
+
+    response.serialized = serialized
+    try:
+        return _list_uploads(response)
+    finally:
+        del response.serialized
+
+
 def make_listings_quick() -> None:
-    """For the process of the server only: a parser for the one format that moto itself writes comes before its guess, and a listing of
-    versions looks at, and copies, no more than it shows."""
+    """For the process of the server only: a parser for the one format that moto itself writes comes before its guess, a listing of
+    versions looks at, and copies, no more than it shows, and one of uploads says when they were started."""
+    S3Response.list_multipart_uploads = _list_uploads_with_times  # type: ignore[method-assign]
     moto.core.serialize.parse_to_aware_datetime = _parse_datetime
     moto.s3.models.FakeKey.__deepcopy__ = _listed(_ListedKey)  # type: ignore[attr-defined]
     moto.s3.models.FakeDeleteMarker.__deepcopy__ = _listed(FakeDeleteMarker)  # type: ignore[attr-defined]

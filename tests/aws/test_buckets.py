@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from glue_jobs.aws.buckets import check_lake_bucket
+from glue_jobs.aws.buckets import check_lake_bucket, expiry_of
 from glue_jobs.core.errors import ConfigurationError
+from glue_jobs.core.raw_names import Expiry
 from tests.aws.faults import Injected, answer, s3_error
 
 
@@ -103,3 +104,34 @@ def test_another_error_about_the_rules_is_raised(s3: Any, bucket: str) -> None:
 
     with pytest.raises(ClientError, match="Odd"):
         check_lake_bucket(s3, bucket)
+
+
+@pytest.mark.parametrize(
+    ("rule", "days"),
+    [
+        ({"Expiration": {"Days": 30}}, 30.0),
+        ({"Expiration": {"Days": 30}, "Filter": {"Prefix": "dms/sales/orders/"}}, 30.0),
+        ({"Expiration": {"Days": 30}, "Filter": {"Tag": {"Key": "k", "Value": "v"}}}, 30.0),  # raw files may have tags
+        ({"Expiration": {"Date": "2030-01-01T00:00:00Z"}}, 0.0),
+        ({"Expiration": {"Days": 30}, "Status": "Disabled"}, None),
+        ({"Expiration": {"Days": 30}, "Filter": {"Prefix": "other/"}}, None),
+        ({"NoncurrentVersionExpiration": {"NoncurrentDays": 3}}, None),
+    ],
+)
+def test_when_raw_files_expire_is_read_from_the_rules(s3: Any, bucket: str, rule: dict[str, Any], days: float | None) -> None:
+    """Every rule that can meet a raw file counts."""
+    set_rule(s3, bucket, **rule)
+
+    assert expiry_of(s3, bucket, "dms/sales/") == Expiry(days)
+
+
+def test_raw_files_of_a_bucket_without_rules_never_expire(s3: Any, bucket: str) -> None:
+    """Most buckets have none."""
+    assert expiry_of(s3, bucket, "dms/") == Expiry()
+
+
+def test_rules_that_may_not_be_read_leave_open_when_raw_files_expire(s3: Any, bucket: str) -> None:
+    """Which is another answer than never."""
+    Injected(s3, "GetBucketLifecycleConfiguration", s3_error(403, "AccessDenied"))
+
+    assert not expiry_of(s3, bucket, "dms/").is_known

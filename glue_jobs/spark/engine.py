@@ -89,8 +89,9 @@ class SparkEngine:
 class Engines:
     """Chooses where work runs: little of it in the driver, everything else on Spark, which starts at its first use."""
 
-    def __init__(self, driver_bytes: int) -> None:
-        self._driver_bytes = driver_bytes
+    def __init__(self, driver_bytes: int, session: SparkSession | None = None) -> None:
+        """session: one that runs already and is somebody else's, for work that is not little."""
+        self._driver_bytes, self._session = driver_bytes, session
 
     def for_bytes(self, size_bytes: float) -> Engine:
         """An engine for work of this size; `driver_bytes` = 0 means Spark always. Once Spark runs, it does the rest too."""
@@ -107,7 +108,7 @@ class Engines:
     def spark(self) -> SparkEngine:
         from glue_jobs.spark.session import spark_session
 
-        return SparkEngine(spark_session())
+        return SparkEngine(self._session or spark_session())
 
 
 def chain(lists: Iterable[Iterable[_T]]) -> list[_T]:

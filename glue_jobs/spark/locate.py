@@ -186,8 +186,10 @@ class _LocateTask:
         return Located(each.file.path, each.version, hits, counted[hits]) if len(hits) else None
 
 
-def column_batches(place: Place, shape: Shape, each: PastFile, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Some of a file's columns in the lake's types, batch by batch; nothing if the table or the file lacks one of them."""
+def column_batches(
+    place: Place, shape: Shape, each: PastFile, columns: Sequence[str], *, lacking_is_null: bool = False
+) -> Iterator[pa.Table]:
+    """Some of a file's columns in the lake's types, batch by batch. If it lacks one of them: nothing, or null there."""
     wanted = tuple(column for column in (find(shape.schema, name) for name in columns) if column is not None)
     if len(wanted) < len(columns):
         return
@@ -197,7 +199,7 @@ def column_batches(place: Place, shape: Shape, each: PastFile, columns: Sequence
         return
     opened = OpenFile.open(place, narrowed(shape, columns), each.file, version=each.version or None)
     there = in_folder | set(opened.parquet.schema_arrow.names)
-    if all(column.name in there for column in wanted):
+    if lacking_is_null or all(column.name in there for column in wanted):
         yield from opened.key_batches()
 
 

@@ -1,0 +1,254 @@
+"""Glue job Apply: rows of the tables in `--path` are deleted or replaced by a key that need not be unique, as one change each.
+
+--key order_id      the columns by which rows are found, comma separated
+--deletes ADDRESS   keys: every row of each goes
+--updates ADDRESS   rows with all columns: for each of their keys they take the place of all rows that it has
+--strict true       a key that no row has is an error
+--stage true        do all but the commit: `dmslake show | commit | discard`
+--dry_run true      only log what would be done
+--from_change ID    only if that change is still the head (the command line says so)
+
+An address is a Parquet or CSV file, or a folder of Parquet files, on S3. Keys that no row has are reported; rows given for them are not
+inserted.
+
+aws glue start-job-run --job-name Apply --arguments '{"--path": "bucket/prefix/schema/table", "--key": "id", "--deletes": "s3://…"}'
+
+From Python, with two DataFrames of any size up to the setting `apply_bytes`:
+
+    from glue_jobs.apply import apply_to_lake
+
+    change = apply_to_lake(spark, "shop.orders", "id", deletes_df, updates_df)
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any, Callable
+
+from glue_jobs.aws.clients import Deadline, make_clients
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.aws.translate import translated
+from glue_jobs.core.errors import CommitRefused, DmslakeError, UsageError
+from glue_jobs.core.given import DELETES, UPDATES, Correction, check_key, key_schema, read_correction, split_key
+from glue_jobs.core.paths import TablePath, find_path
+from glue_jobs.core.schema import Schema
+from glue_jobs.core.settings import Settings, read_flag, read_settings
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.work import Work
+from glue_jobs.entry import exit_as_glue_wants
+from glue_jobs.protocol.as_of import visible_head
+from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.protocol.job import Act, run_here, run_job
+from glue_jobs.protocol.job_log import JobLog
+from glue_jobs.protocol.table_run import JobContext, TableRun
+from glue_jobs.spark.apply_rows import ApplyPlan, facts, plan_apply, work_of
+from glue_jobs.spark.arrow_types import arrow_schema, to_arrow
+from glue_jobs.spark.engine import Engines
+from glue_jobs.spark.given_rows import GivenRows, Piece, Reader, check_columns, conformed, given_rows, too_much
+from glue_jobs.spark.place import CLIENT_VARIABLES, Place
+from glue_jobs.spark.task_errors import brought_back
+
+# The rows of a correction for a table that looks so.
+Give = Callable[[Any, Snapshot, str], GivenRows]
+
+
+def given_by(correction: Correction, limit_bytes: int) -> Give:
+    """Reads the rows of a correction."""
+
+    def give(s3: Any, snapshot: Snapshot, table: str) -> GivenRows:
+        reader, schema = Reader(s3, limit_bytes), snapshot.schema
+        deletes = reader.keys(correction.deletes, correction.key, schema, table) if correction.deletes else []
+        key_schema(correction.key, schema, table)
+        updates = reader.rows(correction.updates, schema) if correction.updates else []
+        return given_rows(correction.key, schema, snapshot.primary_key, deletes, updates)
+
+    return give
+
+
+@dataclass
+class Applying:
+    """What the job does in a table's run. from_change: the head that a person was shown; on another one it is refused."""
+
+    give: Give
+    engines: Engines
+    environment: Mapping[str, str]
+    strict: bool = False
+    stage: bool = False
+    dry_run: bool = False
+    from_change: str = ""
+    change: str = ""
+
+    error: DmslakeError | None = None
+
+    def __call__(self, run: TableRun) -> None:
+        try:
+            self._correct(run)
+        except DmslakeError as error:
+            self.error = error  # whole: a log cuts its message
+            raise
+
+    def _correct(self, run: TableRun) -> None:
+        run.may_block = False
+        run.staging = self.stage
+        run.open()
+        self._check_head(run)
+        if run.unfinished and not self.dry_run:
+            run.finish()
+        snapshot = read_snapshot(run.s3, run.state.lake, visible_head(run.s3, run.state)) if self.dry_run else run.snapshot
+        with brought_back():
+            plan = self._plan(run, snapshot)
+            run.context.log.event("plan", dry_run=self.dry_run, **facts(plan))
+            if self.dry_run:
+                run.note = "dry run: nothing was changed"
+                return
+            self.change = run.change(lambda change: self._work(run, plan, change), action="apply").id
+        missing = len(plan.missing)
+        if missing:
+            run.warnings.append(f"{missing} key(s) stand in no row; the change's record has the first of them")
+
+    def _check_head(self, run: TableRun) -> None:
+        path, head = run.state.path, run.snapshot
+        if head.is_empty:
+            raise UsageError(
+                f"{path} has no rows yet that could be corrected", "not-loaded", "`dmslake run PATH` loads it, once it is active"
+            )
+        if self.from_change and head.change != self.from_change:
+            raise CommitRefused(
+                f"{path} has gone on since this was planned: its head was {self.from_change}, now it is {head.change}",
+                "moved-on",
+                "look again with --dry-run, then run again; nothing was changed",
+            )
+
+    def _plan(self, run: TableRun, snapshot: Snapshot) -> ApplyPlan:
+        given = self.give(run.s3, snapshot, str(run.state.path))
+        return plan_apply(self.engines, self._place(run), run.state, snapshot, given, strict=self.strict)
+
+    def _work(self, run: TableRun, plan: ApplyPlan, change: str) -> Work:
+        rows = run.context.settings.limits.staged_rows if self.stage else 0
+        return work_of(self.engines, self._place(run, change), run.state, plan, staged_rows=rows)
+
+    def _place(self, run: TableRun, change: str = "") -> Place:
+        client = tuple((name, self.environment[name]) for name in CLIENT_VARIABLES if self.environment.get(name))
+        settings = run.context.settings
+        return Place(client, run.state.path.bucket, run.state.lake, change, settings.compression, settings.limits)
+
+
+def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
+    """Correct the tables in argv; the exit code of the job."""
+    environment = os.environ if environment is None else environment
+
+    def act(settings: Settings, given: Mapping[str, str]) -> Act:
+        correction = read_correction(given)
+        return Applying(
+            given_by(correction, settings.limits.apply_bytes),
+            Engines(settings.limits.driver_bytes),
+            environment,
+            correction.strict,
+            correction.stage,
+            read_flag(given, "dry_run"),
+            given.get("from_change", ""),
+        )
+
+    return run_job("Apply", act, argv, environment)
+
+
+# --- From Python
+
+
+def apply_to_lake(
+    spark: Any,
+    path: str,
+    key: str | Sequence[str],
+    deletes_df: Any = None,
+    updates_df: Any = None,
+    *,
+    strict: bool = False,
+    stage: bool = False,
+    environment: Mapping[str, str] | None = None,
+    **settings: str,
+) -> str:
+    """Correct the table at `path` (bucket/prefix/schema/table, or schema.table where that is unique); the id of the change.
+
+    deletes_df: rows that hold the key's columns, None for none; updates_df: rows with exactly the table's columns. Runs under the table's
+    lease in this process, with this session. settings: as on the command line; else DMSLAKE_… variables, then defaults.
+    """
+    environment = os.environ if environment is None else environment
+    columns = split_key(key) if isinstance(key, str) else tuple(key)
+    check_key(columns)
+    if deletes_df is None and updates_df is None:
+        raise UsageError("no rows are given", "bad-argument", "give deletes_df, updates_df, or both")
+    chosen = replace(read_settings(dict(settings), environment), run_id=secrets.token_hex(8))
+    give = _given_frames(columns, deletes_df, updates_df, chosen.limits.apply_bytes)
+    shuffles = spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        act = Applying(give, Engines(chosen.limits.driver_bytes, spark), environment, strict, stage)
+        return _run_here(act, path, chosen, environment)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", shuffles)
+
+
+def _run_here(act: Applying, path: str, settings: Settings, environment: Mapping[str, str]) -> str:
+    """Run the act under the table's lease in this process; its failure is raised."""
+    log = JobLog(settings.run_id, lambda: datetime.now(timezone.utc))
+    with translated():
+        deadline = Deadline()
+        clients = make_clients(environment, deadline)
+        table = StateTable(clients, settings.state_table)
+        known = [] if "/" in path else [TablePath.parse(str(item["path"])) for item in table.scan()]
+        ended = run_here(JobContext("Apply", clients, deadline, table, settings, log, log.clock), find_path(path, known), act)
+    error = act.error or ended.error
+    if error is not None:
+        raise error
+    return act.change
+
+
+def _given_frames(key: tuple[str, ...], deletes: Any, updates: Any, limit_bytes: int) -> Give:
+    """Collects the DataFrames, after their columns were found to be the table's."""
+
+    def give(s3: Any, snapshot: Snapshot, table: str) -> GivenRows:
+        del s3
+        schema, left = snapshot.schema, limit_bytes
+        pieces: dict[str, list[Piece]] = {DELETES: [], UPDATES: []}
+        for name, frame, wanted in ((DELETES, deletes, key_schema(key, schema, table)), (UPDATES, updates, schema)):
+            if frame is not None:
+                rows = _collected(frame, wanted, schema, f"the DataFrame of {name}", left)
+                left -= rows.nbytes
+                pieces[name].append(Piece(f"the DataFrame of {name}", rows))
+        return given_rows(key, schema, snapshot.primary_key, pieces[DELETES], pieces[UPDATES])
+
+    return give
+
+
+def _collected(frame: Any, wanted: Schema, allowed: Schema, name: str, limit_bytes: int) -> Any:
+    import pyarrow as pa
+
+    from glue_jobs.spark.rows import collect
+
+    found = [(field.name, _lake_type(field.dataType)) for field in frame.schema.fields]
+    check_columns(found, wanted, allowed, name)
+    kinds = dict(found)
+    narrow = frame.select(*(_quoted(column.name) for column in wanted))
+    types = pa.schema([(column.name, to_arrow(kinds[column.name])) for column in wanted])
+    rows = collect(narrow, types)
+    if rows.nbytes > limit_bytes:
+        raise too_much(limit_bytes)
+    return conformed(rows, wanted, name) if rows.num_rows else arrow_schema(wanted).empty_table()
+
+
+def _lake_type(kind: Any) -> str:
+    """The lake's name of a Spark type."""
+    text: str = kind.simpleString()
+    return "timestamp" if text == "timestamp_ntz" else text
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+if __name__ == "__main__":
+    exit_as_glue_wants(main(sys.argv[1:]), sys.argv[1:])

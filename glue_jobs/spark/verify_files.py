@@ -29,9 +29,10 @@ from glue_jobs.core.partitioning import file_columns
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile
-from glue_jobs.core.schema import find
+from glue_jobs.core.schema import find, widened
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.core.verify import DIFFERENCE, FileReport, Finding
+from glue_jobs.core.undo import root
+from glue_jobs.core.verify import DIFFERENCE, FileReport, Finding, change_in_name
 from glue_jobs.spark.arrow_types import conform, lake_type_of, shown, to_arrow
 from glue_jobs.spark.data_files import read_data_file, read_rows
 from glue_jobs.spark.key_columns import SortedKeys, bounds, comparable, normalised_keys
@@ -211,7 +212,11 @@ class _Reader:
         return tuple(Finding("wrong-file", DIFFERENCE, self.where(file), expected, found, TODO) for expected, found in wrong)
 
     def _of_footer(self, file: DataFile, parquet: pq.ParquetFile) -> Iterator[tuple[str, str]]:
-        """(expected, found) for what the footer says otherwise. A file may lack columns that came after it, but no key column."""
+        """(expected, found) for what the footer says otherwise. A file may lack columns that came after it, but no key column.
+
+        One that another program wrote may have columns that are not the table's, and narrower types.
+        """
+        adopted = not change_in_name(root(file))
         if parquet.metadata.num_rows != file.rows:
             yield f"{file.rows} rows", f"{parquet.metadata.num_rows} rows in the footer"
         physical = parquet.schema_arrow
@@ -219,14 +224,17 @@ class _Reader:
             yield "each column once", f"the column {name!r} twice"
         for column in physical:
             wanted, kind = self._columns.get(column.name), lake_type_of(column.type)
+            if wanted is None and adopted:
+                continue
             if wanted is None:
                 yield "the table's columns", f"a column {column.name!r}, which the table has not in its files"
-            elif kind != wanted:
+            elif kind != wanted and not (adopted and kind and widened(kind, wanted) == wanted):
                 yield f"{column.name} {wanted}", f"{column.name} {kind or column.type}"
         for name in self.key:
             if name in self._columns and name not in physical.names:
                 yield f"the key column {name}", "no such column in the file"
-        yield from self._of_statistics(file, parquet)
+        if not adopted:  # other writers cut long texts in them
+            yield from self._of_statistics(file, parquet)
 
     def _of_statistics(self, file: DataFile, parquet: pq.ParquetFile) -> Iterator[tuple[str, str]]:
         """The first key column's least and greatest value, as far as the footer says them."""
@@ -329,6 +337,23 @@ class _Seen:
         for index in range(2**self._bits):
             if self._file(index).exists():
                 yield _of_more_than_one(np.fromfile(self._file(index), self._TYPE))
+
+
+def find_doubled(
+    s3: Any,
+    lake: S3Uri,
+    snapshot: Snapshot,
+    hashed: Iterable[tuple[DataFile, Hashes]],
+    rows: int,
+    bucket_rows: int = BUCKET_ROWS,
+) -> list[Finding]:
+    """A finding for each of the first keys that come more than once, of files whose keys (`key_hashes`, `rows` in all) come one by one."""
+    files: list[DataFile] = []
+    with _Seen(rows, bucket_rows) as seen:
+        for number, (file, hashes) in enumerate(hashed):
+            files.append(file)
+            seen.add(number, hashes)
+        return _doubled_keys(_Reader(s3, lake, snapshot), files, seen)
 
 
 def _of_more_than_one(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

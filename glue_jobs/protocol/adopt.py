@@ -1,0 +1,218 @@
+"""Adoption of one table: look (reads only, also for a dry run), then do it as the table's first change.
+
+If we die …                     then
+  before the commit             nothing was changed; the other program's files are as they were
+  after it                      the change counts: files and cursor went in one write; the next run does the catalog
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from glue_jobs.aws.catalog import read_table
+from glue_jobs.aws.objects import list_files
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.core.adoption import (
+    Adoption,
+    AdoptWish,
+    Footer,
+    RawPlace,
+    assemble,
+    check_alone,
+    check_same,
+    data_files,
+    merged_schema,
+    place_in_raw,
+    untyped,
+    with_partition_types,
+)
+from glue_jobs.core.errors import DmslakeError, TableBlocked, blocked
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.partitioning import Partitioning, PartitionValues, check_partitioning
+from glue_jobs.core.paths import S3Uri, catalog_name
+from glue_jobs.core.raw_names import RawFile, RawListing
+from glue_jobs.core.schema import Schema, find
+from glue_jobs.core.schema_change import reconcile
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState
+from glue_jobs.core.work import Work
+from glue_jobs.protocol.job import Act
+from glue_jobs.protocol.raw import list_raw
+from glue_jobs.protocol.table_run import TableRun
+
+Listing = Mapping[str, RawFile]
+
+
+class FileReader(Protocol):
+    """Reads Parquet files: glue_jobs.spark.adopt_files.AdoptReader."""
+
+    def footers(self, s3: Any, lake: S3Uri, files: Listing, has_source: bool) -> list[Footer]: ...
+    def check_partitions(self, schema: Schema, partitioning: Partitioning, partitions: Iterable[PartitionValues]) -> None: ...
+    def raw_columns(self, s3: Any, bucket: str, file: RawFile) -> Schema: ...
+    def checked(self, s3: Any, adoption: Adoption) -> Adoption: ...
+
+
+@dataclass(frozen=True)
+class Look:
+    """Where to look, and by what. database: of the catalog, '' for none; glue is not used then."""
+
+    s3: Any
+    glue: Any
+    table: StateTable
+    database: str
+    limits: Limits
+    reader: FileReader
+
+
+@dataclass(frozen=True)
+class Planned:
+    """An adoption that can be carried out, and the folder as it was listed before anything was read."""
+
+    adoption: Adoption
+    listing: Listing
+
+
+def plan_adoption(look: Look, state: TableState, wish: AdoptWish, *, check_keys: bool) -> Planned:
+    """What would be done for the wish. Reads only. check_keys: read the key columns of all rows too; without that the files have no
+    key bounds, and keys that come twice are not found. Raises TableBlocked for a folder that can't be taken over as it is."""
+    if state.head:
+        raise blocked(
+            "adopt-loaded",
+            "the table has changes already, and only a table without any can be adopted",
+            where=str(state.path),
+            expected="no Head",
+            found=f"Head {state.head}",
+            todo="nothing, if it was adopted before; to replace what it has, `dmslake reload PATH`",
+        )
+    state = wish.on(state)
+    check_alone(state, look.table.scan())
+    listing = _list(look.s3, state)
+    files, passed_over = data_files(listing, state.lake)
+    footers = look.reader.footers(look.s3, state.lake, files, state.has_source)
+    raw = list_raw(look.s3, state, Snapshot(), look.limits)
+    place = place_in_raw(state, raw, bool(wish.cursor))
+    own, mixed = merged_schema(footers, state.lake)
+    raw_schema, problem = _raw_schema(look, state, raw)
+    schema = _with_partitions(look, state, own, wish, raw_schema)
+    check_partitioning(state.partitioning, schema, str(state.path))
+    adoption = assemble(state, place, schema, footers, passed_over, mixed)
+    look.reader.check_partitions(schema, state.partitioning, [file.partition for file in adoption.files])
+    adoption = replace(adoption, warnings=tuple(_warnings(adoption, raw_schema, problem)))
+    return Planned(look.reader.checked(look.s3, adoption) if check_keys else adoption, listing)
+
+
+def _list(s3: Any, state: TableState) -> Listing:
+    lake = state.lake
+    return {file.key[len(lake.key) :]: file for file in list_files(s3, lake.bucket, lake.key)}
+
+
+def _with_partitions(look: Look, state: TableState, own: Schema, wish: AdoptWish, raw: Schema) -> Schema:
+    said = dict(wish.columns)
+    needs_catalog = any(name not in said and find(raw, name) is None for name in untyped(state.partitioning))
+    catalog = _catalog_types(look, state) if needs_catalog else {}
+    return with_partition_types(own, state.partitioning, said, raw, catalog, state.lake)
+
+
+def _catalog_types(look: Look, state: TableState) -> dict[str, str]:
+    """The types of the partition columns of a Glue table at the same place, if there is one."""
+    if not look.database:
+        return {}
+    found = read_table(look.glue, look.database, state.catalog_table or catalog_name(state.path))
+    if found is None or found.location.rstrip("/") != str(state.lake).rstrip("/"):
+        return {}
+    return {name.lower(): kind for name, kind in found.partition_columns}
+
+
+def _raw_schema(look: Look, state: TableState, raw: RawListing) -> tuple[Schema, str]:
+    """(the columns of the newest raw file, why they can't be told)."""
+    files = [file for file in (*raw.loads, *raw.cdc) if file.key.endswith(".parquet")]
+    if not files:
+        return (), ""
+    newest = max(files, key=lambda file: (file.modified, file.key))
+    try:
+        return look.reader.raw_columns(look.s3, state.path.bucket, newest), ""
+    except TableBlocked as error:
+        return (), f"the newest raw file can't be read: {error.message}"
+
+
+def _warnings(adoption: Adoption, raw: Schema, problem: str) -> Iterable[str]:
+    place, path = adoption.place, str(adoption.state.path)
+    if problem:
+        yield problem
+    if adoption.mixed:
+        yield (
+            f"the type of {', '.join(adoption.mixed)} is not the same in all files: dmslake reads them alike, but Athena and Spark may "
+            f"refuse them; `dmslake repartition {adoption.state.path.in_shell}` rewrites all files"
+        )
+    if raw and adoption.schema:
+        try:
+            reconcile(path, adoption.schema, [("the newest raw file", raw)])
+        except DmslakeError as error:
+            yield f"the next batch will be refused: {error.message}"
+    if place.pending_loads:
+        yield _newer_loads(place)
+    if adoption.state.has_source and not adoption.state.primary_key:
+        yield "PrimaryKey is null: inserts will be appended, updates and deletes only counted; --primary-key names the key"
+
+
+def _newer_loads(place: RawPlace) -> str:
+    newest = max(file.modified for file in place.pending_loads)
+    return (
+        f"{len(place.pending_loads)} load file(s) are newer than LastFullLoadDate {place.last_full_load}: the next run reloads the table. "
+        f"If they are in it (the AWS sample notes the time of the first load file only), give --load-date '{newest:%Y-%m-%d %H:%M:%S}'"
+    )
+
+
+def adopt_with(reader: FileReader, wish: AdoptWish, dry_run: bool = False) -> Act:
+    """What the job Adopt does in a table's run."""
+
+    def act(run: TableRun) -> None:
+        run.may_block = False
+        run.open()
+        if run.unfinished and not dry_run:
+            run.finish()
+            run.note = "a step that an earlier run left undone was finished"
+            return
+        context = run.context
+        look = Look(run.s3, context.clients.glue, context.table, context.settings.database, context.settings.limits, reader)
+        planned = plan_adoption(look, run.state, wish, check_keys=True)
+        context.log.event("plan", dry_run=dry_run, **facts(planned.adoption))
+        run.warnings += planned.adoption.warnings
+        if dry_run:
+            run.note = "dry run: nothing was changed"
+            return
+
+        def work(_: str) -> Work:
+            check_same(planned.listing, _list(run.s3, run.state), run.state.lake)
+            return planned.adoption.work()
+
+        run.change(work, action="adopt", files=len(planned.adoption.files), bytes=planned.adoption.size_bytes)
+
+    return act
+
+
+def facts(adoption: Adoption) -> dict[str, Any]:
+    """An adoption for reports and logs."""
+    state, place = adoption.state, adoption.place
+    return {
+        "lake": str(state.lake),
+        "files": len(adoption.files),
+        "rows": adoption.rows,
+        "bytes": adoption.size_bytes,
+        "columns": [{"name": column.name, "type": column.type} for column in adoption.schema],
+        "left_out": list(adoption.left_out),
+        "mixed_types": list(adoption.mixed),
+        "passed_over": len(adoption.passed_over),
+        "primary_key": list(state.primary_key),
+        "partition_key": [field.folder for field in state.partitioning],
+        "partitions": len({file.partition for file in adoption.files}) if state.partitioning else 0,
+        "keys_checked": adoption.keys_checked,
+        "cursor": place.cursor,
+        "last_full_load": place.last_full_load,
+        "load_files": len(place.generation.loads),
+        "applied_files": len(place.applied),
+        "pending_load_files": len(place.pending_loads),
+        "pending_files": len(place.pending),
+    }

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from glue_jobs import adopt, erase, load_incremental, load_initial, rollback
+from glue_jobs import adopt, apply, erase, load_incremental, load_initial, rollback
 from glue_jobs.aws.clients import Clients, Deadline, make_clients
 from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.aws.records import read_record
@@ -40,7 +40,14 @@ from glue_jobs.spark.verify_files import check_files
 from infra.local.dms_files import DmsRow, cdc_file_name, dms_parquet, dms_table, load_file_name
 
 DRIVER = "1000000000"  # bytes: all work in the driver, no Spark
-JOBS = {"LoadInitial": load_initial.main, "LoadIncremental": load_incremental.main, "Rollback": rollback.main, "Adopt": adopt.main, "Erase": erase.main}
+JOBS = {
+    "LoadInitial": load_initial.main,
+    "LoadIncremental": load_incremental.main,
+    "Rollback": rollback.main,
+    "Adopt": adopt.main,
+    "Apply": apply.main,
+    "Erase": erase.main,
+}
 START = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 
 

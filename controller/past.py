@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from controller.history import Need, PastChange, Restorable, find_needs, read_restorable, standings
 from glue_jobs.aws.buckets import noncurrent_days
+from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.translate import ACCESS_DENIED, error_code
 from glue_jobs.core.errors import DmslakeError, TableBlocked, UsageError
 from glue_jobs.core.paths import S3Uri
@@ -97,7 +98,7 @@ def _judge(s3: Any, state: TableState, lineage: Lineage, records: Sequence[Chang
     else:
         if only is not None:
             needs = [need for need in needs if need.first <= only <= need.last]
-        missing = _missing(s3, state.lake, needs)
+        missing = _missing(s3, state.lake, needs, head.erases)
         looked_up = missing is not None
         answers = read_restorable(len(records), needs, days, now, missing)
     changes = (PastChange(record, word, None if word == "lost" else answer) for record, word, answer in zip(records, words, answers))
@@ -127,9 +128,9 @@ def _days(s3: Any, lake: S3Uri, warnings: list[str]) -> int | None:
         return None
 
 
-def _missing(s3: Any, lake: S3Uri, needs: Sequence[Need]) -> set[str] | None:
+def _missing(s3: Any, lake: S3Uri, needs: Sequence[Need], erases: Sequence[str]) -> set[str] | None:
     """Paths of the needed files that S3 has no more; None where they are too many to ask."""
     files = {need.file.path: need.file for need in needs}
     if len(files) > MOST_LOOKED_UP:
         return None
-    return {file.path for file in find_sources(s3, lake, files.values())[1]} if files else set()
+    return {file.path for file in find_sources(s3, lake, files.values(), read_erased(s3, lake, erases))[1]} if files else set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +29,12 @@ class VersionEntry:
 
 @dataclass(frozen=True)
 class KeyVersions:
-    """What S3 keeps of one key. data: newest first. visible: whether a plain GET finds it."""
+    """What S3 keeps of one key. data: newest first. visible: whether a plain GET finds it. marked: whether there is a delete marker,
+    which stays when the versions are gone."""
 
     data: tuple[VersionEntry, ...] = ()
     visible: bool = False
+    marked: bool = False
 
 
 def key_versions(s3: S3Client, bucket: str, key: str) -> KeyVersions:
@@ -95,5 +97,8 @@ def _read(page: Any, keys: set[str], before: dict[str, KeyVersions]) -> dict[str
         if key in keys:
             known = out.get(key, KeyVersions())
             version = VersionEntry(entry["VersionId"], bare_etag(entry["ETag"]), entry["Size"], entry["LastModified"])
-            out[key] = KeyVersions((*known.data, version), known.visible or bool(entry["IsLatest"]))
+            out[key] = replace(known, data=(*known.data, version), visible=known.visible or bool(entry["IsLatest"]))
+    for entry in page.get("DeleteMarkers", ()):
+        if entry["Key"] in keys:
+            out[entry["Key"]] = replace(out.get(entry["Key"], KeyVersions()), marked=True)
     return out

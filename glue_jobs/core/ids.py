@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from glue_jobs.core.errors import UsageError
 
 CHANGE_CHARS = 26
+ATTACHMENT_ENDING = ".parquet"  # of those that hold rows
 _ID = re.compile(r"(\d{10})-(\d{6})-([0-9a-f]{8})")
 
 
@@ -38,6 +39,12 @@ def record_name(change: str, compressed: bool) -> str:
 def attachment_name(change: str, ending: str) -> str:
     """The name of an object that stands beside a change's record, such as rows that a person gave."""
     return f"{change}.{ending}"
+
+
+def change_of_name(name: str) -> str:
+    """The change id that an object's name begins with, '' if it begins with none."""
+    match = _ID.match(name)
+    return match.group(0) if match else ""
 
 
 def change_of_record(key: str) -> str:

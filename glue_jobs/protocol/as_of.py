@@ -7,7 +7,7 @@ before, so the head itself is read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from glue_jobs.aws.records import read_record
@@ -36,7 +36,7 @@ class Reading:
 def look(s3: Any, table: StateTable, path: TablePath, as_of: str, wait: Callable[[float], None]) -> Reading:
     """The table as of `as_of`: '' for now, a change id, `previous`, an ISO time or epoch seconds. Reads only.
 
-    Raises UsageError where there is no such table or change.
+    The snapshot's `erases` are those up to now. Raises UsageError where there is no such table or change.
     """
     state = _settled(table, path, wait)
     head = visible_head(s3, state)
@@ -44,7 +44,10 @@ def look(s3: Any, table: StateTable, path: TablePath, as_of: str, wait: Callable
     if not change:
         return Reading(state, Snapshot())
     record = read_record(s3, state.lake, change)
-    return Reading(state, snapshot_of(s3, state.lake, record), record)
+    snapshot = snapshot_of(s3, state.lake, record)
+    if change != head:  # what was erased later is for no reader of the past
+        snapshot = replace(snapshot, erases=read_record(s3, state.lake, head, with_checkpoint=False).erases)
+    return Reading(state, snapshot, record)
 
 
 def _settled(table: StateTable, path: TablePath, wait: Callable[[float], None]) -> TableState:

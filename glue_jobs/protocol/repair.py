@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.objects import hide
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.versions import versions_of
@@ -27,7 +28,6 @@ from glue_jobs.core.state import TableState, read_state
 from glue_jobs.core.verify import compare_folder
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.converge import UploadsGone, converge
-from glue_jobs.aws.erased import read_erased
 from glue_jobs.protocol.history import check_not_behind, snapshot_of
 from glue_jobs.protocol.job import run_here
 from glue_jobs.protocol.restore import Source, copy_files, erased_file, find_sources

@@ -13,6 +13,7 @@ from typing import Any
 
 from glue_jobs.aws.copies import copy_version
 from glue_jobs.aws.versions import KeyVersions, VersionEntry, versions_of
+from glue_jobs.core.erasure import NOTHING_ERASED, Erased
 from glue_jobs.core.paths import S3Uri, data_key
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.undo import root
@@ -27,31 +28,50 @@ class Source:
     version: VersionEntry
 
 
-def find_sources(s3: Any, lake: S3Uri, files: Iterable[DataFile]) -> tuple[dict[str, Source], tuple[DataFile, ...]]:
-    """(path → source of its bytes, the files that have none any more). A copy's bytes may also be those of its original."""
+def find_sources(
+    s3: Any, lake: S3Uri, files: Iterable[DataFile], erased: Erased = NOTHING_ERASED
+) -> tuple[dict[str, Source], tuple[DataFile, ...]]:
+    """(path → source of its bytes, the files that have none any more). A copy's bytes may also be those of its original.
+
+    erased: versions that are for nobody any more, whether they were removed already or not.
+    """
     wanted = tuple(files)
     keys = sorted({lake.key + path for file in wanted for path in (file.path, root(file))})
     seen = versions_of(s3, lake.bucket, keys)
     sources: dict[str, Source] = {}
     for file in wanted:
-        source = _source(lake, file, seen)
+        source = _source(lake, file, seen, erased)
         if source is not None:
             sources[file.path] = source
     return sources, tuple(file for file in wanted if file.path not in sources)
 
 
-def _source(lake: S3Uri, file: DataFile, seen: Mapping[str, KeyVersions]) -> Source | None:
+def _source(lake: S3Uri, file: DataFile, seen: Mapping[str, KeyVersions], erased: Erased) -> Source | None:
     """A version with the bytes of the file. Its ETag is its own; the original's may differ, because it was uploaded in other parts.
 
     Where no ETag tells, the oldest version counts: whatever came later is somebody else's.
     """
-    for version in reversed(seen[lake.key + file.path].data):
+    for version in _usable(seen, lake.key + file.path, erased):
         if version.size == file.size_bytes and file.etag in ("", version.etag):
             return Source(lake.key + file.path, version)
     if file.origin:
-        for version in reversed(seen[lake.key + file.origin].data):
+        for version in _usable(seen, lake.key + file.origin, erased):
             if version.size == file.size_bytes:
                 return Source(lake.key + file.origin, version)
+    return None
+
+
+def _usable(seen: Mapping[str, KeyVersions], key: str, erased: Erased) -> list[VersionEntry]:
+    """The key's data versions that may be used, oldest first."""
+    return [version for version in reversed(seen[key].data) if not erased.has(key, version.version_id)]
+
+
+def erased_file(lake: S3Uri, files: Iterable[DataFile], erased: Erased) -> tuple[DataFile, str] | None:
+    """The first of `files` whose bytes an erase took, with that erase's id."""
+    for file in files:
+        for path in (file.path, root(file)):
+            if erased.change_of(lake.key + path):
+                return file, erased.change_of(lake.key + path)
     return None
 
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from glue_jobs.aws.copies import version_gone
+from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import read_record
+from glue_jobs.core.erasure import NOTHING_ERASED, Erased, version_erased
 from glue_jobs.core.errors import CommitRefused, UsageError, blocked
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord, Counts, DataFile
@@ -24,7 +26,7 @@ from glue_jobs.core.work import Work
 from glue_jobs.protocol.history import read_snapshot, snapshot_of
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.lineage import Lineage, find_goal
-from glue_jobs.protocol.restore import Source, copy_files, find_sources
+from glue_jobs.protocol.restore import Source, copy_files, erased_file, find_sources
 from glue_jobs.protocol.table_run import TableRun
 
 NAMED_CHANGES = 200  # ids of undone changes that a record lists
@@ -60,9 +62,10 @@ def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str
         )
     if not wish.skip:
         _check_pending(s3, state, plan)
-    sources, gone = find_sources(s3, state.lake, plan.restored)
+    erased = read_erased(s3, state.lake, head.erases)
+    sources, gone = find_sources(s3, state.lake, plan.restored, erased)
     if gone:
-        raise _version_gone(s3, state, head, since, gone)
+        raise _version_gone(s3, state, head, since, gone, erased)
     return Prepared(plan, sources)
 
 
@@ -176,28 +179,37 @@ def _check_pending(s3: Any, state: TableState, plan: UndoPlan) -> None:
         )
 
 
-def _version_gone(s3: Any, state: TableState, head: Snapshot, since: Sequence[ChangeRecord], gone: Sequence[DataFile]) -> Exception:
+def _version_gone(
+    s3: Any, state: TableState, head: Snapshot, since: Sequence[ChangeRecord], gone: Sequence[DataFile], erased: Erased
+) -> Exception:
     """The refusal, with the oldest change that can still be gone back to."""
-    oldest = oldest_restorable(s3, state.lake, head, [record.id for record in since[1:]])
+    oldest = oldest_restorable(s3, state.lake, head, [record.id for record in since[1:]], erased)
     where = f"one can still go back as far as change {oldest}" if oldest else "no earlier state can be restored any more"
+    taken = erased_file(state.lake, gone, erased)
+    if taken is not None:
+        file, erase = taken
+        what = f"a data file of that change ({len(gone)} of its files are no more)"
+        return version_erased(state.lake.bucket, state.lake.key + file.path, erase, what, f"nothing was changed; {where}")
     key = state.lake.key + gone[0].path
     return version_gone(state.lake.bucket, key, f"{len(gone)} data file(s) of that change, this one first", f"nothing was changed; {where}")
 
 
-def oldest_restorable(s3: Any, lake: S3Uri, head: Snapshot, newest_first: Sequence[str]) -> str:
-    """The oldest of the changes whose files all exist, '' if it is none. Searched by halves: versions expire in the order of age."""
+def oldest_restorable(s3: Any, lake: S3Uri, head: Snapshot, newest_first: Sequence[str], erased: Erased = NOTHING_ERASED) -> str:
+    """The oldest of the changes whose files all exist, '' if it is none. Searched by halves: versions expire in the order of age.
+
+    After an erase older changes may be restorable that this search does not find: it names one that is."""
     best = ""
     low, high = 0, len(newest_first) - 1
     while low <= high:
         middle = (low + high) // 2
-        if missing_files(s3, lake, head, read_snapshot(s3, lake, newest_first[middle])):
+        if missing_files(s3, lake, head, read_snapshot(s3, lake, newest_first[middle]), erased):
             high = middle - 1
         else:
             best, low = newest_first[middle], middle + 1
     return best
 
 
-def missing_files(s3: Any, lake: S3Uri, head: Snapshot, goal: Snapshot) -> tuple[DataFile, ...]:
+def missing_files(s3: Any, lake: S3Uri, head: Snapshot, goal: Snapshot, erased: Erased = NOTHING_ERASED) -> tuple[DataFile, ...]:
     """The files that a return to `goal` would need and that S3 has no more."""
     roots = {root(file) for file in head.files.values()}
-    return find_sources(s3, lake, [file for file in goal.files.values() if root(file) not in roots])[1]
+    return find_sources(s3, lake, [file for file in goal.files.values() if root(file) not in roots], erased)[1]

@@ -16,8 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from glue_jobs.aws.copies import version_gone
+from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.versions import versions_of
 from glue_jobs.core.bins import pack
+from glue_jobs.core.erasure import NOTHING_ERASED, Erased, version_erased
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark.arrow_types import arrow_schema
@@ -104,26 +106,36 @@ def _read_past(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def past_table(place: Place, table: str, snapshot: Snapshot, paths: Sequence[str] | None = None) -> PastTable:
-    """The table of a snapshot, or only the files at `paths` of it. Raises TableBlocked, code version-gone, if bytes are no more."""
+    """The table of a snapshot, or only the files at `paths` of it. Raises TableBlocked, code version-gone or version-erased, if
+    bytes are no more. snapshot: its `erases` are those up to now, not those of its time."""
     chosen = [snapshot.files[path] for path in (sorted(snapshot.files) if paths is None else paths)]
     shape = Shape(table, snapshot.schema, snapshot.primary_key, snapshot.partitioning)
-    found = find_versions(place, chosen)
+    erased = read_erased(place.s3, place.lake, snapshot.erases) if chosen else NOTHING_ERASED
+    found = find_versions(place, chosen, erased)
     files = []
     for file in chosen:
         version = found[file.path]
         if version is None:
-            raise version_gone(place.lake.bucket, place.lake.key + file.path, f"a data file of change {snapshot.change}")
+            raise _gone(place, snapshot, file, erased)
         files.append(PastFile(file, version))
     return PastTable(snapshot.change, place, shape, tuple(files))
 
 
-def find_versions(place: Place, files: Sequence[DataFile]) -> dict[str, str | None]:
-    """Path → the version of the key that holds the file's bytes, None where they are no more."""
+def _gone(place: Place, snapshot: Snapshot, file: DataFile, erased: Erased) -> Exception:
+    """The error for a file whose bytes are no more."""
+    key, what = place.lake.key + file.path, f"a data file of change {snapshot.change}"
+    erase = erased.change_of(key)
+    return version_erased(place.lake.bucket, key, erase, what) if erase else version_gone(place.lake.bucket, key, what)
+
+
+def find_versions(place: Place, files: Sequence[DataFile], erased: Erased = NOTHING_ERASED) -> dict[str, str | None]:
+    """Path → the version of the key that holds the file's bytes, None where they are no more, or are on the list of an erase."""
     lake = place.lake
     seen = versions_of(place.s3, lake.bucket, [lake.key + file.path for file in files])
     found: dict[str, str | None] = {}
     for file in files:
-        entries = seen[lake.key + file.path].data
+        key = lake.key + file.path
+        entries = [each for each in seen[key].data if not erased.has(key, each.version_id)]
         ids = [each.version_id for each in entries if each.size == file.size_bytes and file.etag in ("", each.etag)]
         found[file.path] = ids[0] if ids else None
     return found

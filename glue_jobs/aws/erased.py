@@ -1,0 +1,23 @@
+"""What earlier erases took: read by whoever looks for the bytes of a data file of the past."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from glue_jobs.aws.records import read_record, read_records
+from glue_jobs.core.erasure import NOTHING_ERASED, Erased, erased_by
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.record import ChangeRecord
+
+
+def read_erased(s3: Any, lake: S3Uri, erases: Sequence[str]) -> Erased:
+    """The versions on the lists of `erases` (Snapshot.erases of the head, not of the state that is looked for). No request for none."""
+    return erased_by(erase_records(s3, lake, erases)) if erases else NOTHING_ERASED
+
+
+def erase_records(s3: Any, lake: S3Uri, erases: Sequence[str]) -> list[ChangeRecord]:
+    """The records of `erases`, in their order."""
+    if len(erases) == 1:
+        return [read_record(s3, lake, erases[0], with_checkpoint=False)]
+    return read_records(s3, lake, erases)

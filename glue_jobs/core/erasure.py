@@ -1,0 +1,274 @@
+"""Erasing: rows of given keys, and every data version that still holds one, removed for good. Values, texts and hashes; pure.
+
+A record never says a key: it has a salted hash of each, which tells whether a key comes back, and nothing to somebody who has not
+already the key to try. Where keys can be counted through (whole numbers), whoever reads the record can try them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from glue_jobs.core.errors import TableBlocked, blocked
+from glue_jobs.core.ids import ATTACHMENT_ENDING, change_of_name
+from glue_jobs.core.keys import NAN
+from glue_jobs.core.partitioning import Partitioning
+from glue_jobs.core.record import ChangeRecord, Counts, DataFile, ErasedKeys, ErasedVersion
+from glue_jobs.core.schema import Schema
+
+HASH_BYTES = 16
+NAMED = 3  # objects that a text names
+KIND = "erase"
+
+
+def canonical(value: Any) -> str:
+    """The text of a comparable value (core.keys) that stays the same when the column's type grows: 5, 5.00 and '5' are one text."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, tuple):
+        if value == NAN:
+            return "NaN"
+        number = value[1]
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+    if isinstance(value, Decimal):
+        text = format(value, "f")
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return "0" if text == "-0" else text
+    return str(int(value))
+
+
+def key_text(values: Sequence[Any]) -> str:
+    """The canonical text of a key: of the comparable values of its columns."""
+    return json.dumps([canonical(value) for value in values], ensure_ascii=True)
+
+
+def hash_key(salt: str, text: str) -> str:
+    """The hash (hex) of a key's canonical text. salt: hex."""
+    return hashlib.blake2b(text.encode(), key=bytes.fromhex(salt), digest_size=HASH_BYTES).hexdigest()
+
+
+def hashed(columns: tuple[str, ...], salt: str, texts: Iterable[str]) -> ErasedKeys:
+    """What a record says of the keys with these texts."""
+    return ErasedKeys(columns, salt, tuple(sorted(hash_key(salt, text) for text in texts)))
+
+
+def texts_among(keys: ErasedKeys, texts: Iterable[str]) -> set[str]:
+    """Those of the canonical texts that are of erased keys."""
+    hashes = frozenset(keys.hashes)
+    return {text for text in texts if hash_key(keys.salt, text) in hashes}
+
+
+def digest_of(versions: Iterable[ErasedVersion]) -> str:
+    """A text that is the same for the same list of versions, and another for any other."""
+    lines = sorted(f"{each.key}\0{each.version}" for each in versions)
+    return hashlib.blake2b("\n".join(lines).encode(), digest_size=HASH_BYTES).hexdigest()
+
+
+# --- what no reader may use any more
+
+
+@dataclass(frozen=True)
+class Erased:
+    """The versions that erases have removed or are about to: (key, version) and key → the erase's change id."""
+
+    versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+    def has(self, key: str, version: str) -> bool:
+        """Whether that version is for nobody any more."""
+        return (key, version) in self.versions
+
+    def change_of(self, key: str) -> str:
+        """The erase that a version of the key is on the list of, '' for none."""
+        return self.keys.get(key, "")
+
+
+NOTHING_ERASED = Erased()
+
+
+def erased_by(records: Iterable[ChangeRecord]) -> Erased:
+    """What the erases with these records have on their lists."""
+    versions: dict[tuple[str, str], str] = {}
+    for record in records:
+        for each in record.erased:
+            versions.setdefault((each.key, each.version), record.id)
+    return Erased(versions, {key: change for (key, _), change in versions.items()})
+
+
+def version_erased(bucket: str, key: str, change: str, what: str, todo: str = "") -> TableBlocked:
+    """The error for a data file whose bytes were erased. what: which file it is, for whom."""
+    return blocked(
+        "version-erased",
+        f"the bytes of {what} were erased for good by change {change}",
+        where=f"s3://{bucket}/{key}",
+        expected="its data version",
+        found=f"a version on the list of change {change}",
+        todo=todo or f"choose change {change} or a later one, or an earlier one that needs no erased file: `dmslake history PATH`",
+    )
+
+
+# --- what is searched
+
+
+@dataclass(frozen=True)
+class HeldVersion:
+    """A version of a key that holds data, as S3 lists it. visible: whether a plain GET finds it."""
+
+    key: str
+    version: str
+    size_bytes: int
+    etag: str
+    visible: bool = False
+
+
+@dataclass(frozen=True)
+class FileShape:
+    """The columns, key and layout that a record had when it wrote a file."""
+
+    schema: Schema = ()
+    primary_key: tuple[str, ...] = ()
+    partitioning: Partitioning = ()
+
+
+@dataclass(frozen=True)
+class Searchable:
+    """A version to look into. path: below the table's folder, '' for an attachment. file, shape: as a record has them, None where no
+    record knows the object; file only if its size and ETag are this version's."""
+
+    held: HeldVersion
+    path: str = ""
+    file: DataFile | None = None
+    shape: FileShape | None = None
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What S3 keeps for a table. unsearched: keys of objects that are not ours or no Parquet. older_names: new name → names that the
+    column had before it was renamed."""
+
+    searchable: tuple[Searchable, ...] = ()
+    unsearched: tuple[str, ...] = ()
+    older_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A version that holds some of the keys. keys: positions in the given ones."""
+
+    item: Searchable
+    keys: tuple[int, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found. texts: the canonical texts of the given keys. lacking: versions without a key column; unlike: keys of
+    objects that could not be compared."""
+
+    columns: tuple[str, ...]
+    texts: tuple[str, ...] = field(repr=False)
+    hits: tuple[Hit, ...] = ()
+    searched: int = 0
+    read: int = 0
+    lacking: int = 0
+    unlike: tuple[str, ...] = ()
+    engine: str = "driver"
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """The head's files without the rows: what comes and what goes."""
+
+    added: tuple[DataFile, ...] = ()
+    superseded: tuple[str, ...] = ()
+    counts: Counts = Counts()
+
+
+@dataclass(frozen=True)
+class ErasePlan:
+    """What an erase would do, shown before it is done. rows: of the head's snapshot; files: its data files that hold a key; versions:
+    the exact list of what is removed, those files' included."""
+
+    head: str
+    columns: tuple[str, ...]
+    keys: int
+    found_keys: int
+    rows: int
+    files: tuple[str, ...]
+    versions: tuple[ErasedVersion, ...]
+    searched: int = 0
+    lacking: int = 0
+    unsearched: tuple[str, ...] = ()
+    engine: str = "driver"
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(each.size_bytes for each in self.versions)
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.versions)
+
+    def facts(self) -> dict[str, Any]:
+        """For records, logs and reports; no key is in it."""
+        return {
+            "keys_given": self.keys,
+            "keys_found": self.found_keys,
+            "rows_erased": self.rows,
+            "files_rewritten": len(self.files),
+            "versions": len(self.versions),
+            "bytes": self.size_bytes,
+            "versions_searched": self.searched,
+            "versions_without_key": self.lacking,
+            "unsearched": len(self.unsearched),
+            "unsearched_first": list(self.unsearched[:NAMED]),
+            "engine": self.engine,
+        }
+
+
+def is_attachment(key: str) -> bool:
+    """Whether the key is of an object that stands beside a change record and holds rows."""
+    base = key.rsplit("/", 1)[-1]
+    return base.endswith(ATTACHMENT_ENDING) and bool(change_of_name(base))
+
+
+def plan_of(head: str, files: Mapping[str, DataFile], found: Found, unsearched: Sequence[str], hidden: Erased, lake_key: str) -> ErasePlan:
+    """The plan for what was found. files: of the head's snapshot; hidden: what earlier erases have on their lists.
+
+    Raises TableBlocked, foreign-write, where somebody else wrote to a file of the snapshot: which version is its own can't stay open.
+    """
+    hits = [hit for hit in found.hits if not hidden.has(hit.item.held.key, hit.item.held.version)]
+    in_head = [hit for hit in hits if hit.item.path in files]
+    for hit in in_head:
+        file, held = files[hit.item.path], hit.item.held
+        if held.size_bytes != file.size_bytes or (file.etag and file.etag != held.etag):
+            raise blocked(
+                "foreign-write",
+                "somebody else wrote to a data file's key",
+                where=f"{lake_key}{hit.item.path}",
+                expected=f"{file.size_bytes} bytes, ETag {file.etag or 'any'}",
+                found=f"{held.size_bytes} bytes, ETag {held.etag}, version {held.version}",
+                todo="`dmslake verify PATH --repair` gives the table a file of its own again; then erase",
+            )
+    versions = sorted({ErasedVersion(hit.item.held.key, hit.item.held.version, hit.item.held.size_bytes) for hit in hits}, key=_order)
+    return ErasePlan(
+        head=head,
+        columns=found.columns,
+        keys=len(found.texts),
+        found_keys=len({at for hit in hits for at in hit.keys}),
+        rows=sum(hit.rows for hit in in_head),
+        files=tuple(sorted({hit.item.path for hit in in_head})),
+        versions=tuple(versions),
+        searched=found.searched,
+        lacking=found.lacking,
+        unsearched=(*unsearched, *found.unlike),
+        engine=found.engine,
+    )
+
+
+def _order(version: ErasedVersion) -> tuple[str, str]:
+    return version.key, version.version

@@ -1,0 +1,310 @@
+"""Erase: the rows of given keys, and every data version that still holds one. One change, and a removal that goes on until it is done.
+
+    look        every version that S3 keeps below the table's folder, and the rows kept beside its records, is searched; reads only
+    rewrite     the head's files that hold a key are written anew without these rows, as uploads
+    commit      kind `erase`: the new files, the files they replace, and the exact list (key, version) of all that holds a key. The
+                same write sets the item's `Erasing` to the change. From here on nobody may use a listed version: rollback,
+                re-apply, repair and as-of reads look at the lists of all erases up to the head
+    converge, catalog    as for any change
+    drop        open uploads of older changes that never landed, staged ones too, are aborted: their rows may be those of a key,
+                and nobody can read them to find out; their parent is no longer the head
+    hide        a listed version that is still visible gets a delete marker first, so that nothing older shows in its place
+    remove      the listed versions, in pages; under the lease, never while a publish is unfinished, never a file of the head
+    look again  none of the list may be left; then `Erasing` is cleared
+
+If we die …                             then                                                  who goes on
+  before the commit                     uploads that nobody sees; nothing is erased           run it again
+  after the commit, before converge     the table as after any change: doubled or old rows    the next run of any job converges; then
+                                        may be visible, nothing is removed yet                a run of Erase (--resume) removes
+  uploads gone before converge          the erase is taken back as `lost`, `Erasing` with it: the commit of `lost` drops it from
+                                        `erases`; nothing was removed, because removing waits for converge
+  between two removals                  some versions are gone; `Erasing` stands              a run of Erase: what is gone is not left
+  after the last, before the clearing   `Erasing` stands, nothing is left                     a run of Erase clears it; any other job
+                                                                                              leaves it alone and works on meanwhile
+  a person removes `Erasing`            the list is in the records: a run of Erase and `verify` look at the lists of all erases
+
+Only the job Erase removes versions: its role alone need be allowed to. Removing twice, or by two at once, removes what is gone already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from glue_jobs.aws.erased import erase_records, read_erased
+from glue_jobs.aws.objects import hide
+from glue_jobs.aws.records import list_records, read_records
+from glue_jobs.aws.removal import held_versions, left_of, remove_versions
+from glue_jobs.aws.uploads import abort_upload, list_open_uploads
+from glue_jobs.core.erasure import (
+    KIND,
+    ErasePlan,
+    FileShape,
+    Found,
+    HeldVersion,
+    Holdings,
+    Rewritten,
+    Searchable,
+    hashed,
+    is_attachment,
+    plan_of,
+)
+from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseLost, RetryLater
+from glue_jobs.core.ids import change_of_name
+from glue_jobs.core.paths import S3Uri, changes_folder
+from glue_jobs.core.record import ChangeRecord, DataFile, ErasedVersion
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState, read_state
+from glue_jobs.core.work import Work
+from glue_jobs.protocol.converge import in_parallel
+from glue_jobs.protocol.job import Act
+from glue_jobs.protocol.table_run import TableRun
+
+READ_AT_ONCE = 500  # records
+ATTRIBUTE = "Erasing"
+RESUME = "`dmslake erase PATH --resume`"
+
+
+class Eraser(Protocol):
+    """Knows the keys, and how data files are read and written. Never touches the state."""
+
+    def search(self, state: TableState, snapshot: Snapshot, holdings: Holdings) -> Found:
+        """The versions that hold one of the keys. Raises what is wrong with the keys."""
+
+    def rewrite(self, state: TableState, snapshot: Snapshot, found: Found, change: str) -> Rewritten:
+        """The head's files among the hits, written anew as uploads that are not completed."""
+
+
+# --- looking
+
+
+def plan_erase(s3: Any, state: TableState, snapshot: Snapshot, eraser: Eraser) -> tuple[ErasePlan, Found]:
+    """What an erase would do. Reads only. Raises DmslakeError, no-key-found, where no version holds any of the keys."""
+    lake = state.lake
+    holdings = look_at_versions(s3, lake, snapshot)
+    found = eraser.search(state, snapshot, holdings)
+    hidden = read_erased(s3, lake, snapshot.erases)
+    plan = plan_of(snapshot.change, snapshot.files, found, holdings.unsearched, hidden, str(lake))
+    if not plan.versions:
+        raise DmslakeError(
+            f"none of the {plan.keys} key(s) ({', '.join(plan.columns)}) is in {state.path}: neither in its rows nor in any version that"
+            f" S3 keeps of its files ({plan.searched} searched)",
+            "no-key-found",
+            "look at the keys and their columns (--key); nothing was changed",
+        )
+    return plan, found
+
+
+def look_at_versions(s3: Any, lake: S3Uri, snapshot: Snapshot) -> Holdings:
+    """All that S3 keeps of the table's rows, with what the records know of it."""
+    files, shapes, older = _known(s3, lake)
+    for path, file in snapshot.files.items():
+        files.setdefault(path, (file, FileShape(snapshot.schema, snapshot.primary_key, snapshot.partitioning)))
+    searchable, unsearched = [], []
+    for held in held_versions(s3, lake.bucket, lake.key):
+        path = held.key[len(lake.key) :]
+        known = files.get(path)
+        ours = known is not None or bool(change_of_name(path.rsplit("/", 1)[-1]))
+        if not ours or not path.endswith(".parquet"):
+            if held.size_bytes:
+                unsearched.append(held.key)
+            continue
+        searchable.append(_searchable(held, path, known))
+    folder = changes_folder(lake)
+    for held in held_versions(s3, lake.bucket, folder.key):
+        if is_attachment(held.key):
+            searchable.append(Searchable(held, shape=shapes.get(change_of_name(held.key[len(folder.key) :]))))
+    names = {name: tuple(sorted(old)) for name, old in older.items()}
+    return Holdings(tuple(searchable), tuple(dict.fromkeys(unsearched)), names)
+
+
+def _searchable(held: HeldVersion, path: str, known: tuple[DataFile, FileShape] | None) -> Searchable:
+    if known is None:
+        return Searchable(held, path)
+    file, shape = known
+    same = file.size_bytes == held.size_bytes and file.etag in ("", held.etag)
+    return Searchable(held, path, file if same else None, shape)
+
+
+def _known(s3: Any, lake: S3Uri) -> tuple[dict[str, tuple[DataFile, FileShape]], dict[str, FileShape], dict[str, set[str]]]:
+    """(path → file and shape, change → shape, new name → names before) from all records, those of undone, lost and never landed
+    changes too. A file of a rename keeps the record that came last: a copy's shape is that of the state that was restored."""
+    files: dict[str, tuple[DataFile, FileShape]] = {}
+    shapes: dict[str, FileShape] = {}
+    older: dict[str, set[str]] = {}
+    for record in _all_records(s3, lake):
+        shape = FileShape(record.schema, record.primary_key, record.partitioning)
+        shapes[record.id] = shape
+        old, _, new = str(record.details.get("renamed", "")).partition(" to ")
+        if new:
+            older.setdefault(new, set()).update({old, *older.get(old, ())})
+        for file in record.added:
+            files.setdefault(file.path, (file, shape))
+    return files, shapes, older
+
+
+def _all_records(s3: Any, lake: S3Uri) -> Iterable[ChangeRecord]:
+    changes = list(list_records(s3, lake))
+    for at in range(0, len(changes), READ_AT_ONCE):
+        yield from read_records(s3, lake, changes[at : at + READ_AT_ONCE])
+
+
+# --- doing
+
+
+def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", dry_run: bool = False) -> Act:
+    """What the job Erase does in a table's run. salt: random, hex. from_change, shown: the head and the digest of the list that a person
+    saw; if either is another one now, it is refused."""
+
+    def act(run: TableRun) -> None:
+        run.may_block = False
+        run.open()
+        _check_head(run, from_change)
+        if not dry_run:
+            if run.unfinished:
+                run.finish()
+                _check_head(run, from_change)
+            finish_erases(run)
+        plan, found = plan_erase(run.s3, run.state, run.snapshot, eraser)
+        if shown and plan.digest != shown:
+            raise _moved_on(run, f"{len(plan.versions)} version(s) hold one of the keys now, and not those that were shown")
+        run.context.log.event("plan", dry_run=dry_run, **plan.facts())
+        if dry_run:
+            run.note = "dry run: nothing was changed"
+            return
+        record = run.change(lambda change: _work(run, eraser, plan, found, salt, change), action=KIND)
+        if record.id not in run.snapshot.erases:
+            raise RetryLater(
+                f"the uploads of the erase {record.id} of {run.state.path} were gone before they were published; it was taken back",
+                "uploads-gone",
+                "run it again: nothing was erased",
+            )
+        finish_erases(run)
+        run.note = f"{len(plan.versions)} version(s) were removed for good"
+
+    return act
+
+
+def resume() -> Act:
+    """Remove what earlier erases left, without a new one."""
+
+    def act(run: TableRun) -> None:
+        run.may_block = False
+        run.open()
+        if run.unfinished:
+            run.finish()
+        removed = finish_erases(run)
+        run.note = f"{removed} version(s) were removed for good" if removed else "nothing to do: no erase has a version left"
+
+    return act
+
+
+def _check_head(run: TableRun, from_change: str) -> None:
+    if from_change and run.snapshot.change != from_change:
+        raise _moved_on(run, f"its head was {from_change}, now it is {run.snapshot.change}")
+
+
+def _moved_on(run: TableRun, what: str) -> CommitRefused:
+    return CommitRefused(
+        f"{run.state.path} has gone on since the erase was planned: {what}",
+        "moved-on",
+        "look again with --dry-run, then run again; nothing was erased",
+    )
+
+
+def _work(run: TableRun, eraser: Eraser, plan: ErasePlan, found: Found, salt: str, change: str) -> Work:
+    """The change: nothing of raw moves, and a reload that a person asked for by LastFullLoadDate still waits."""
+    snapshot = run.snapshot
+    done = eraser.rewrite(run.state, snapshot, found, change) if plan.files else Rewritten()
+    if done.superseded != plan.files:
+        raise _differs(f"{len(done.superseded)} files were written anew, not the {len(plan.files)} that were found")
+    if done.counts.deleted != plan.rows:
+        raise _differs(f"{done.counts.deleted} rows were left out, not the {plan.rows} that were found")
+    kept = {name: run.state.item[name] for name in ("LastFullLoadDate",) if name in run.state.item}
+    return Work(
+        kind=KIND,
+        schema=snapshot.schema,
+        primary_key=snapshot.primary_key,
+        partitioning=snapshot.partitioning,
+        generation=snapshot.generation,
+        added=done.added,
+        superseded=done.superseded,
+        counts=done.counts,
+        timestamp_column=snapshot.timestamp_column,
+        cursor_after=snapshot.cursor,
+        last_full_load=snapshot.last_full_load,
+        values={**kept, ATTRIBUTE: change},
+        erased=plan.versions,
+        erased_keys=hashed(plan.columns, salt, found.texts),
+        details=plan.facts(),
+    )
+
+
+def _differs(what: str) -> DmslakeError:
+    return DmslakeError(f"searching and rewriting don't agree: {what}", "erase-differs", "this is a defect: report it; nothing was erased")
+
+
+def finish_erases(run: TableRun) -> int:
+    """Remove what is left of the lists of all erases up to the head, look again, and clear `Erasing`; how many there were to remove."""
+    erases = run.snapshot.erases
+    if run.state.publishing:
+        raise RetryLater(f"change {run.state.publishing} of {run.state.path} is not published yet", "unfinished-publish", RESUME)
+    left = left_versions(run.s3, run.state.lake, run.snapshot)
+    if left or run.state.erasing:
+        _drop_older_uploads(run, max(erases, default=""))
+        _remove(run, left)
+        again = left_versions(run.s3, run.state.lake, run.snapshot)
+        if again:
+            first = again[0][0]
+            raise DmslakeError(
+                f"{len(again)} erased version(s) of {run.state.path} are still there, first {first.key} version {first.version}",
+                "not-removed",
+                f"find out who keeps them (an object lock?), then {RESUME}",
+            )
+    if run.state.erasing:
+        _clear(run)
+    return len(left)
+
+
+def left_versions(s3: Any, lake: S3Uri, snapshot: Snapshot) -> tuple[tuple[ErasedVersion, bool], ...]:
+    """What S3 still has of the lists of the erases up to the snapshot, each with whether it is visible."""
+    if not snapshot.erases:
+        return ()
+    listed = [each for record in erase_records(s3, lake, snapshot.erases) for each in record.erased]
+    return left_of(s3, lake.bucket, listed)
+
+
+def _remove(run: TableRun, left: tuple[tuple[ErasedVersion, bool], ...]) -> None:
+    lake = run.state.lake
+    needed = [each.key for each, _ in left if each.key[len(lake.key) :] in run.snapshot.files and each.key.startswith(lake.key)]
+    if needed:
+        raise DmslakeError(
+            f"{len(needed)} version(s) on the list of an erase are of files that the table has now, first {needed[0]}",
+            "erase-in-use",
+            "this is a defect: report it; nothing was removed",
+        )
+    visible = sorted({each.key for each, is_visible in left if is_visible})
+    if visible:
+        run.lease.check()
+        hide(run.s3, lake.bucket, visible)
+    run.context.log.event("removing", versions=len(left), bytes=sum(each.size_bytes for each, _ in left))
+    remove_versions(run.s3, lake.bucket, [each for each, _ in left], run.lease.check, pause=run.context.wait)
+
+
+def _drop_older_uploads(run: TableRun, newest: str) -> None:
+    """Abort what changes before the erase uploaded and never completed. Later ones, a staged change's too, are built on erased rows."""
+    lake = run.state.lake
+    older = [upload for upload in list_open_uploads(run.s3, lake.bucket, lake.key) if "" < _change(upload.key) < newest]
+    run.lease.check()
+    in_parallel(lambda upload: abort_upload(run.s3, lake.bucket, upload.key, upload.id), older)
+
+
+def _change(key: str) -> str:
+    return change_of_name(key.rsplit("/", 1)[-1])
+
+
+def _clear(run: TableRun) -> None:
+    table, path = run.context.table, str(run.state.path)
+    if not table.write_under_fence(path, run.lease.fence, {}, (ATTRIBUTE,)):
+        raise LeaseLost(f"another run took the lease of {path}", "lease-lost", f"nothing is left to remove; {RESUME} says so")
+    run.state = read_state(table.get(path) or {})

@@ -1,0 +1,274 @@
+"""Erasing rows of given keys: which versions hold them, and the head's files without them.
+
+Every version is looked into by itself, whatever columns and types it has: only where a record knows it, with its key range or its
+partition, and these say that it can't hold a key, it is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from glue_jobs.aws.ranged import open_object
+from glue_jobs.core.bins import pack
+from glue_jobs.core.erasure import FileShape, Found, Hit, Holdings, Rewritten, Searchable
+from glue_jobs.core.errors import TableBlocked, UsageError
+from glue_jobs.core.partitioning import NULL_FOLDER, values_of
+from glue_jobs.core.record import Counts, DataFile
+from glue_jobs.core.schema import Column, find
+from glue_jobs.core.settings import Settings
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState
+from glue_jobs.spark.arrow_types import conform, lake_type_of
+from glue_jobs.spark.data_files import read_columns, read_data_file, read_rows
+from glue_jobs.spark.engine import Engines, Shared, chain
+from glue_jobs.spark.erased_keys import text_of_rows, texts_of_keys
+from glue_jobs.spark.given_rows import Reader
+from glue_jobs.spark.locate import GivenKeys, candidates_by_range, unpack_keys
+from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.partition_columns import value_of
+from glue_jobs.spark.past import PastFile
+from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
+from glue_jobs.spark.task_errors import brought_back
+from glue_jobs.spark.write_files import write_tables
+
+BINS_PER_SLOT = 3
+READ_THREADS = 8  # of one task; versions are many and mostly small
+_GONE = frozenset({"raw-file-gone"})
+
+
+class RowEraser:
+    """Erases the rows of the keys in a file that a person gives. keys: its address; columns: those of the key, () for the primary key."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str], keys: str, columns: tuple[str, ...] = ()) -> None:
+        self._engines = Engines(settings.limits.driver_bytes)
+        self._settings, self._environment = settings, environment
+        self._where, self._columns = keys, columns
+        self._keys: GivenKeys | None = None
+
+    def search(self, state: TableState, snapshot: Snapshot, holdings: Holdings) -> Found:
+        """The versions that hold one of the keys."""
+        place = self._place(state, "")
+        keys = self._keys = self._read_keys(place, state, snapshot)
+        wanted = [item for item in holdings.searchable if may_hold(keys, str(state.path), item)]
+        engine = self._engines.for_bytes(sum(item.held.size_bytes for item in wanted))
+        shared = engine.share(keys.pack(), unpack_keys)
+        task = _SearchTask(place, shared, tuple(holdings.older_names.items()))
+        bins = pack(wanted, lambda item: item.held.size_bytes, engine.slots * BINS_PER_SLOT)
+        with brought_back():
+            looks = chain(engine.map(task, [tuple(chosen) for chosen in bins]))
+        return Found(
+            columns=keys.columns,
+            texts=tuple(texts_of_keys(keys.table)),
+            hits=tuple(Hit(look.item, look.keys, look.rows) for look in looks if look.keys),
+            searched=len(holdings.searchable),
+            read=len(wanted),
+            lacking=sum(look.lacks for look in looks),
+            unlike=tuple(sorted({look.item.held.key for look in looks if look.unlike})),
+            engine=self._engines.names,
+        )
+
+    def rewrite(self, state: TableState, snapshot: Snapshot, found: Found, change: str) -> Rewritten:
+        """The snapshot's files among the hits without these rows."""
+        assert self._keys is not None, "the search comes first"
+        place = self._place(state, change)
+        shape = Shape(str(state.path), snapshot.schema, snapshot.primary_key, snapshot.partitioning, True)
+        versions = {hit.item.path: hit.item.held.version for hit in found.hits if hit.item.path in snapshot.files}
+        files = [PastFile(snapshot.files[path], version) for path, version in sorted(versions.items())]
+        engine = self._engines.for_bytes(sum(each.file.size_bytes for each in files))
+        task = _RewriteTask(place, shape, engine.share(self._keys.pack(), unpack_keys))
+        bins = pack(files, lambda each: each.file.size_bytes, engine.slots * BINS_PER_SLOT)
+        with brought_back():
+            done = chain(engine.map(task, [tuple(chosen) for chosen in bins]))
+        deleted = sum(rows for _, rows in done)
+        return Rewritten(tuple(chain(added for added, _ in done)), tuple(sorted(versions)), Counts(deleted=deleted))
+
+    def _place(self, state: TableState, change: str) -> Place:
+        client = tuple((name, self._environment[name]) for name in CLIENT_VARIABLES if self._environment.get(name))
+        return Place(client, state.path.bucket, state.lake, change, self._settings.compression, self._settings.limits)
+
+    def _read_keys(self, place: Place, state: TableState, snapshot: Snapshot) -> GivenKeys:
+        columns = self._columns or snapshot.primary_key
+        if not columns:
+            raise UsageError(f"{state.path} has no primary key", "no-key", "give --key with the columns by which rows are found")
+        pieces = Reader(place.s3, self._settings.limits.apply_bytes).keys(self._where, columns, snapshot.schema, str(state.path))
+        for piece in pieces:
+            for name in columns:
+                if piece.rows.column(name).null_count:
+                    todo = "a key has a value in each column"
+                    raise UsageError(f"{piece.name} has a null in the key column {name!r}", "given-null-key", todo)
+        keys = GivenKeys.of(pa.concat_tables([piece.rows.select(list(columns)) for piece in pieces]), columns)
+        if not len(keys):
+            raise UsageError(f"{self._where} has no key", "given-not-read", "give a file with one row for each key")
+        return keys
+
+
+# --- searching
+
+
+def may_hold(keys: GivenKeys, table: str, item: Searchable) -> bool:
+    """Whether a version may hold one of the keys, by what its record says. Where that had other columns, it may."""
+    if item.file is None or item.shape is None or not _same_columns(keys, item.shape):
+        return True
+    shape = Shape(table, item.shape.schema, item.shape.primary_key, item.shape.partitioning)
+    return bool(candidates_by_range(keys, shape, [PastFile(item.file, item.held.version)]))
+
+
+def _same_columns(keys: GivenKeys, shape: FileShape) -> bool:
+    kinds = {field.name: lake_type_of(field.type) for field in keys.table.schema}
+    return all((column := find(shape.schema, name)) is not None and column.type == kind for name, kind in kinds.items())
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a version holds. keys: positions. lacks: it has not all key columns; unlike: it could not be read or compared."""
+
+    item: Searchable
+    keys: tuple[int, ...] = ()
+    rows: int = 0
+    lacks: bool = False
+    unlike: bool = False
+
+
+@dataclass(frozen=True)
+class _SearchTask:
+    place: Place
+    shared: Shared[GivenKeys]
+    older: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def __call__(self, items: tuple[Searchable, ...]) -> list[_Look]:
+        keys = self.shared.get()
+        with ThreadPoolExecutor(READ_THREADS) as pool:
+            return list(pool.map(lambda item: self._look(keys, item), items))
+
+    def _look(self, keys: GivenKeys, item: Searchable) -> _Look:
+        held, where = item.held, f"s3://{self.place.lake.bucket}/{item.held.key}"
+        limit = self.place.limits.stream_file_bytes
+        try:
+            source = open_object(self.place.s3, self.place.lake.bucket, held.key, held.size_bytes, version=held.version, whole_up_to=limit)
+            parquet = read_data_file(source, where)
+            return _VersionRows(item, parquet, held.size_bytes <= limit, where).look(keys, dict(self.older))
+        except TableBlocked as error:  # a version that expired meanwhile holds nothing; one that is damaged is told
+            return _Look(item, unlike=error.code not in _GONE)
+
+
+@dataclass(frozen=True)
+class _VersionRows:
+    """The rows of one version, opened."""
+
+    item: Searchable
+    parquet: pq.ParquetFile
+    whole: bool
+    where: str
+
+    def look(self, keys: GivenKeys, older: Mapping[str, tuple[str, ...]]) -> _Look:
+        folder = _folder_values(self.item)
+        there = {*self.parquet.schema_arrow.names, *folder}
+        choices = [self._names(name, older.get(name, ()), there) for name in keys.columns]
+        if not all(choices):
+            return _Look(self.item, lacks=True)
+        hits, rows = np.zeros(len(keys), bool), 0
+        for chosen in product(*choices):
+            for table in self._batches(chosen, folder):
+                places = _places(keys, table)
+                if places is None:
+                    return _Look(self.item, unlike=True)
+                rows += int((places >= 0).sum())
+                hits[places[places >= 0]] = True
+        return _Look(self.item, tuple(int(at) for at in np.flatnonzero(hits)), rows)
+
+    def _names(self, name: str, older: tuple[str, ...], there: set[str]) -> tuple[str, ...]:
+        """The names under which the version may have a key column: where a record knows its columns, the one that it has."""
+        shape = self.item.shape
+        if shape is not None and find(shape.schema, name) is not None:
+            return (name,) if name in there else ()
+        return tuple(each for each in (name, *older) if each in there)
+
+    def _batches(self, chosen: Sequence[str], folder: Mapping[str, str | None]) -> Iterator[list[Any]]:
+        """Batches of the chosen columns: Arrow arrays, or the text of the folder with the number of rows."""
+        in_file = [name for name in dict.fromkeys(chosen) if name in self.parquet.schema_arrow.names]
+        if not in_file:
+            yield [pa.repeat(pa.scalar(folder[name], pa.string()), self.parquet.metadata.num_rows) for name in chosen]
+            return
+        tables = iter([read_columns(self.parquet, in_file, self.where)]) if self.whole else read_rows(self.parquet, in_file, self.where)
+        for table in tables:
+            repeated = {name: pa.repeat(pa.scalar(folder[name], pa.string()), table.num_rows) for name in chosen if name not in in_file}
+            yield [repeated[name] if name in repeated else table.column(name) for name in chosen]
+
+
+def _folder_values(item: Searchable) -> dict[str, str | None]:
+    """Column → text, for columns that stand in the folder's name."""
+    if not item.path:
+        return {}
+    if item.shape is not None:
+        pairs = zip(item.shape.partitioning, values_of(item.path, item.shape.partitioning), strict=False)
+        return {field.column: text for field, text in pairs if field.transform == "identity"}
+    parts = [part.partition("=") for part in item.path.split("/")[:-1] if "=" in part]
+    return {unquote(name): None if text == NULL_FOLDER else unquote(text) for name, _, text in parts}
+
+
+def _places(keys: GivenKeys, columns: Sequence[Any]) -> np.ndarray[Any, Any] | None:
+    """For each row the place of its key, −1 for none; None where the values can't be compared.
+
+    Values of another type than the key's are compared by their canonical text: the key 5 is found as '5' and as 5.00.
+    """
+    try:
+        typed = [_typed(column, field) for column, field in zip(columns, keys.table.schema, strict=True)]
+        return keys.places(pa.table(typed, names=list(keys.columns)))
+    except (TableBlocked, ValueError, pa.ArrowException):
+        pass
+    texts = {text: at for at, text in enumerate(texts_of_keys(keys.table))}
+    try:
+        found = text_of_rows(pa.table(list(columns), names=[str(at) for at in range(len(columns))]))
+    except (TypeError, ValueError, AttributeError, pa.ArrowException):
+        return None
+    return np.array([-1 if text is None else texts.get(text, -1) for text in found], np.int64)
+
+
+def _typed(values: Any, field: pa.Field) -> Any:
+    """The values in the key's type. Raises where one would be another one, or says none."""
+    if values.type.equals(field.type):
+        return values
+    if pa.types.is_string(values.type):
+        encoded = (values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values).dictionary_encode()
+        read = [value_of(text, field.type).as_py() for text in encoded.dictionary.to_pylist()]
+        return pa.array(read, field.type).take(encoded.indices)
+    column = Column(field.name, lake_type_of(field.type) or "")
+    return conform(pa.table([values], names=[field.name]), (column,), "").column(0)
+
+
+# --- the head's files
+
+
+@dataclass(frozen=True)
+class _RewriteTask:
+    place: Place
+    shape: Shape
+    shared: Shared[GivenKeys]
+
+    def __call__(self, files: tuple[PastFile, ...]) -> list[tuple[list[DataFile], int]]:
+        keys = self.shared.get()
+        return [self._one(keys, each) for each in files]
+
+    def _one(self, keys: GivenKeys, each: PastFile) -> tuple[list[DataFile], int]:
+        """(the file without the rows, how many went); no file where no row is left."""
+        opened = OpenFile.open(self.place, self.shape, each.file, version=each.version)
+        gone = 0
+
+        def kept() -> Iterator[pa.Table]:
+            nonlocal gone
+            for table in opened.batches():
+                stays = keys.places(table) < 0
+                gone += int((~stays).sum())
+                yield table.filter(pa.array(stays))
+
+        added = write_tables(self.place, self.shape, each.file.partition, kept(), opened.dictionary, split=False)
+        return added, gone

@@ -25,6 +25,7 @@ from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import RawHead, read_heads
 from glue_jobs.spark.rows import ranked_rows
 from glue_jobs.spark.shuffle import merge_by_shuffle
+from glue_jobs.spark.staged_rows import with_rows
 from glue_jobs.spark.timestamps import backward_steps, find_timestamp
 
 BACKWARD_CHECK_FILES = 200  # reading the timestamp column again of more files than this would cost more than the figure is worth
@@ -56,7 +57,7 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         timestamp, _ = find_timestamp(engines.for_bytes(action.size_bytes), place, "", fresh)
     backward = sum(backward_steps(place, head, timestamp) for head in fresh) if timestamp and len(fresh) <= BACKWARD_CHECK_FILES else 0
     input_rows = sum(head.rows for head in fresh)
-    return Work(
+    work = Work(
         kind="late" if action.late else "incremental",
         schema=change.schema,
         primary_key=state.primary_key,
@@ -74,6 +75,7 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         requests=("Request",) if state.request in ("schema-accept", "widen") else (),
         details=_details(change),
     )
+    return with_rows(engines, place, shape, heads, snapshot.files, work) if task.staging else work
 
 
 def _heads(place: Place, action: TakeBatch, timestamp_column: str) -> list[RawHead]:

@@ -48,7 +48,8 @@ class WorkTable(LakeTable):
         resolved = job_settings(parse_arguments(argv), {})
         log = JobLog(resolved.run_id, _now)
         context = JobContext(job, self.clients, Deadline(), self.state_table, resolved, log, _now)
-        return run_table(context, self.path, take_with(self.make_worker(resolved, self.environment), TAKES[job]))
+        take = take_with(self.make_worker(resolved, self.environment), TAKES[job], staging=settings.get("stage") == "true")
+        return run_table(context, self.path, take)
 
     def blocked(self, **settings: Any) -> dict[str, str]:
         """Both jobs, of which the second at least must be refused; the error: code, message, todo."""

@@ -1,0 +1,96 @@
+"""The row changes of a staged batch, kept beside its record for a person to look at: those of the first keys, up to a limit.
+
+The batch is ranked once more for it, of which only so many keys are taken; of the files that the batch rewrites, those that may hold one
+of them are read. Only where a run is staging.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from glue_jobs.core.bins import pack
+from glue_jobs.core.record import Counts, DataFile
+from glue_jobs.core.staged import ROWS
+from glue_jobs.core.work import Work
+from glue_jobs.spark.engine import Engine, Engines, Shared, SparkEngine
+from glue_jobs.spark.key_columns import sort_by_key
+from glue_jobs.spark.locate import packed
+from glue_jobs.spark.merge import BINS_PER_SLOT, candidates
+from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.net_changes import DELETE, INSERT, OP, POSITION, NetChanges, Unpacker, net_changes
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.raw_batch import RawHead
+from glue_jobs.spark.row_changes import CHANGE_TYPE, PREIMAGE, row_changes
+from glue_jobs.spark.rows import collect, key_names, ranked_rows, spark_ranked, with_marks
+
+
+def with_rows(engines: Engines, place: Place, shape: Shape, heads: Sequence[RawHead], files: Mapping[str, DataFile], work: Work) -> Work:
+    """The work of a batch with its first row changes in an attachment, and with how many they are of how many. files: of the snapshot."""
+    input_bytes = sum(head.file.size for head in heads)
+    by_shuffle = bool(shape.key) and input_bytes > place.limits.broadcast_bytes
+    engine = engines.spark if by_shuffle else engines.for_bytes(input_bytes)
+    net = net_changes(first_winners(engine, place, shape, heads, int(place.limits.staged_rows)), shape)
+    rewritten = candidates(net, [files[path] for path in work.superseded if path in files])
+    before = old_rows(engines.for_bytes(sum(file.size_bytes for file in rewritten)), place, shape, net, rewritten)
+    rows = row_changes(before, net.images.filter(pa.array(net.ops != DELETE)), shape.schema, shape.key)
+    return attached(work, rows)
+
+
+def attached(work: Work, rows: pa.Table) -> Work:
+    """The work with these row changes (`_change_type` is one of their columns) for a person to look at."""
+    kinds = np.asarray(rows[CHANGE_TYPE])
+    details = {**work.details, "rows_kept": int((kinds != PREIMAGE).sum()), "rows_changed": changed(work.counts)}
+    return replace(work, attachments={**work.attachments, ROWS: as_parquet(rows)}, details=details)
+
+
+def changed(counts: Counts) -> int:
+    """The rows that a change inserts, updates and deletes."""
+    return counts.inserted + counts.updated + counts.deleted
+
+
+def as_parquet(rows: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def first_winners(engine: Engine, place: Place, shape: Shape, heads: Sequence[RawHead], most: int) -> pa.Table:
+    """At most so many winners of the batch, those with the least keys; without a key its first inserts. Columns as of ranked_rows."""
+    if isinstance(engine, SparkEngine):
+        ranked = spark_ranked(engine, place, shape, heads)
+        chosen = ranked if shape.key else ranked.where(f"op = {INSERT}")
+        order = key_names(shape) if shape.key else ["position"]
+        return collect(chosen.orderBy(*order).limit(most), with_marks(shape.schema))
+    rows = ranked_rows(engine, place, shape, heads)
+    if shape.key:
+        return sort_by_key(rows, shape.key).slice(0, most)
+    return rows.filter(pa.array(np.asarray(rows[OP]) == INSERT)).sort_by(POSITION).slice(0, most)
+
+
+def old_rows(engine: Engine, place: Place, shape: Shape, net: NetChanges, files: Sequence[DataFile]) -> pa.Table:
+    """The rows of the data files whose keys are among the net changes."""
+    shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
+    bins = [tuple(chosen) for chosen in pack(files, lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT) if chosen]
+    tables = [pa.ipc.open_stream(data).read_all() for data in engine.map(_OldRows(place, shape, shared), bins)]
+    return pa.concat_tables(tables) if tables else net.images.slice(0, 0)
+
+
+@dataclass(frozen=True)
+class _OldRows:
+    """One task: the rows of some data files."""
+
+    place: Place
+    shape: Shape
+    shared: Shared[NetChanges]
+
+    def __call__(self, files: tuple[DataFile, ...]) -> bytes:
+        index = self.shared.get().index
+        opened = (OpenFile.open(self.place, self.shape, file) for file in files)
+        tables = [table.filter(index.positions(table).is_valid()) for each in opened for table in each.batches()]
+        return packed(pa.concat_tables(tables))

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from controller.cli.adopting import adopt
 from controller.cli.asking import recover, reload, repartition, schema, unblock, widen
 from controller.cli.call import setting_options
 from controller.cli.comparing import diff
@@ -31,7 +32,7 @@ INTERRUPTED = 130
 COMMANDS = (
     demo, up, capture, tables, activate, deactivate, plan, run_command, status,
     history, show, read, diff, explain, rollback, reapply, verify_command,
-    reload, unblock, recover, schema, widen, repartition, settings,
+    adopt, reload, unblock, recover, schema, widen, repartition, settings,
 )  # fmt: skip
 
 

@@ -131,7 +131,8 @@ def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datet
             "adopt-or-reload",
             "the item has a cursor or a load date but no Head: another program (the AWS sample?) loaded this table",
             where=str(state.path),
-            todo=f"`dmslake reload {state.path.in_shell}` loads it anew from the raw files into out_path",
+            todo=f"`dmslake adopt {state.path.in_shell} --dry-run` looks whether its files can be taken over as they are; "
+            f"`dmslake reload {state.path.in_shell}` loads it anew from the raw files into out_path",
         )
     _check_names(state, listing)
     rewrite = _asked_rewrite(state, snapshot)

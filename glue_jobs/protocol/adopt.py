@@ -24,6 +24,7 @@ from glue_jobs.core.adoption import (
     check_same,
     data_files,
     merged_schema,
+    partition_of,
     place_in_raw,
     untyped,
     with_partition_types,
@@ -90,6 +91,8 @@ def plan_adoption(look: Look, state: TableState, wish: AdoptWish, *, check_keys:
     check_alone(state, look.table.scan())
     listing = _list(look.s3, state)
     files, passed_over = data_files(listing, state.lake)
+    for path in sorted(files):
+        partition_of(path, state.partitioning, state.lake)
     footers = look.reader.footers(look.s3, state.lake, files, state.has_source)
     raw = list_raw(look.s3, state, Snapshot(), look.limits)
     place = place_in_raw(state, raw, bool(wish.cursor))

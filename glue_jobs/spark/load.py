@@ -83,7 +83,8 @@ def foreign_files(place: Place, task: Task) -> tuple[str, ...]:
             f"the lake's folder already holds {len(found)} object(s) that dmslake did not write",
             where=f"s3://{lake.bucket}/{found[0].key}",
             expected="an empty folder for a table's first change",
-            todo=f"`dmslake reload {task.state.path.in_shell}` replaces them by a fresh load, or set out_path to another folder",
+            todo=f"`dmslake adopt {task.state.path.in_shell} --dry-run` looks whether they can be taken over as they are; "
+            f"`dmslake reload {task.state.path.in_shell}` replaces them by a fresh load; or set out_path to another folder",
         )
     return tuple(file.key[len(lake.key) :] for file in found)
 

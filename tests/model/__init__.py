@@ -30,8 +30,9 @@ Each rule in its own words, and the code that keeps it:
         What a run plans with (head, cursor, pause) is read once it has the lease.
         glue_jobs.protocol.job.run_table
     deadline_stops_writes
-        Nothing is sent after the lease's own deadline. In the model only DeleteTable needs it, which has no condition: everything else
-        may be sent by a zombie at any time, and the other rules make it harmless.
+        Nothing is sent after the lease's own deadline. In the model only what has no condition and makes or ends something for good needs
+        it: DeleteTable, the record of a staged change, the mark and the aborts of a discard. Everything else may be sent by a zombie at
+        any time, and the other rules make it harmless.
         glue_jobs.aws.clients.Deadline, glue_jobs.aws.catalog.sync_table
     writes_carry_the_fence
         Publishing, CatalogPending and the lease itself are only cleared by the run that has the fence.
@@ -132,6 +133,61 @@ Each rule in its own words, and the code that keeps it:
     awaited_inputs_are_listed
         A change that makes raw files pending lists them: one that goes later blocks the table, and is never passed over.
         glue_jobs.core.snapshot.Snapshot, glue_jobs.core.intake.plan_table
+    stage_keeps_another_pause
+        A staged change pauses its table only if nobody else did: that pause would be lifted with ours.
+        glue_jobs.protocol.stage.pause_for
+    staged_commit_checks_parent
+        A staged change is committed only if its parent is still the head.
+        glue_jobs.protocol.stage.check_can_commit
+    staged_commit_checks_attributes
+        It is committed only if what a person may set is what it was staged with. The commit's own condition knows later values only.
+        glue_jobs.core.staged.edited_since, glue_jobs.protocol.stage.check_can_commit
+    staged_commit_checks_uploads
+        Uploads that are known to be gone are not committed. One that goes later makes the change a lost one, as any.
+        glue_jobs.protocol.stage.check_can_commit
+    staged_commit_is_a_new_change
+        The commit of a staged change is a change with an id and a time of its own: ids sort by commit, as-of reads go by time.
+        glue_jobs.core.staged.as_committed, glue_jobs.protocol.table_run.TableRun.change_of_staged
+    failed_commit_keeps_staged_uploads
+        A commit of a staged change that did not land aborts nothing: another run may have committed the same uploads.
+        glue_jobs.protocol.commit.commit
+    only_its_own_pause_is_lifted
+        Commit and discard lift the pause that was set for the staged change, and no other.
+        glue_jobs.core.staged.is_paused_for, glue_jobs.core.staged.commit_of
+    discard_refuses_what_landed
+        The uploads of a staged change that was committed are not aborted. Covers for unfinished_first, and that for it: a discard that
+        finishes what it finds has nothing left to abort.
+        glue_jobs.protocol.stage.DiscardStaged
+    erase_list_is_in_the_record
+        What an erase removes stands in its record, before the commit: whoever goes on removes the same, and everybody can know it.
+        glue_jobs.core.record.ChangeRecord, glue_jobs.protocol.commit.make_record
+    commit_sets_erasing
+        The commit of an erase says that its versions are not removed yet.
+        glue_jobs.core.work.Work, glue_jobs.protocol.erase.erase
+    erase_drops_older_uploads
+        After its commit an erase aborts the uploads of the changes before it that never landed: they may have its rows.
+        glue_jobs.protocol.erase.finish_erases
+    only_older_uploads_are_dropped
+        Uploads of changes after the erase stay: a zombie would abort those of one that has landed meanwhile.
+        glue_jobs.protocol.erase.finish_erases
+    listed_versions_are_not_restored
+        From the commit on no rollback copies a version that the erase lists, though it is still there.
+        glue_jobs.protocol.restore.find_sources
+    versions_go_after_publishing
+        Versions are removed once the erase is published: until then it may be taken back, and the files before it be needed.
+        glue_jobs.protocol.erase.finish_erases
+    only_listed_versions_are_removed
+        Exactly the versions of the list are removed, not whatever is hidden.
+        glue_jobs.aws.removal.remove_versions
+    head_files_are_never_removed
+        A file of the head's snapshot is not removed, also if a list names it. Covers for lost_erase_clears_erasing, and that for it.
+        glue_jobs.protocol.erase.finish_erases
+    erasing_stays_until_all_are_gone
+        Erasing is cleared when a look at the versions shows none of the list, not when the removals were sent.
+        glue_jobs.protocol.erase.left_versions
+    lost_erase_clears_erasing
+        The change that takes back a lost erase clears Erasing in the same write: its list is void. See head_files_are_never_removed.
+        glue_jobs.protocol.publish.undo_of_lost
     readers_pass_over_unpublished
         While a publish is unfinished, a reader takes the parent's snapshot; where the head takes back a lost change, the head's own,
         because its parent never was complete. No reader of older snapshots is written yet; this is the rule that it will have to keep.
@@ -158,6 +214,8 @@ kind of write and each retry (tests/aws/test_clients.py, tests/protocol/test_lea
 retry would be one run more, and those are modelled); pages and retries of DeleteObjects (tests/aws/test_objects.py,
 tests/aws/test_hide_matrix.py); an item that went back behind its records (tests/protocol/test_state_went_back.py). That a reader never
 converges can't matter here: a zombie, which may do so at any time, does no harm. S3's refusal of what was signed 15 minutes before is
-S3's, and nothing here relies on it. A lake bucket that others write into while a run publishes is not modelled either: a first
+S3's, and nothing here relies on it. That a staged change is too old to be committed is about the bucket's rule and a clock, and that an
+erase lists all that has its rows about reading them (tests/protocol/test_stage.py, tests/protocol/test_erase.py); here a file has them
+unless it was made from files that have not. A lake bucket that others write into while a run publishes is not modelled either: a first
 publishing does not look at each key again, only one that is redone.
 """

@@ -31,9 +31,25 @@ def land(state: State, request: Commit, rules: Rules, faults: frozenset[str]) ->
             publishing=change.id if rules.commit_sets_publishing else "",
             catalog_pending=change.id if "catalog" in faults and rules.commit_sets_catalog_pending else "",
             cursor=change.cursor if rules.cursor_moves_with_head else item.cursor,
-            paused=(change.rests and rules.rollback_pauses) or (item.paused and change.kind != "reapply"),
+            paused=_paused(change, item, rules),
+            erasing=_erasing(change, item, rules),
         )
     )
+
+
+def _paused(change: Change, item: Item, rules: Rules) -> str:
+    staged = change.staged_as
+    if change.rests and rules.rollback_pauses:
+        return "rollback"
+    lifted = staged is not None and (item.paused == staged.id or not rules.only_its_own_pause_is_lifted)
+    return "" if lifted or change.kind == "reapply" else item.paused
+
+
+def _erasing(change: Change, item: Item, rules: Rules) -> str:
+    if change.kind == "erase":
+        return change.id if rules.commit_sets_erasing else item.erasing
+    taken_back = change.kind == "lost" and change.parent is not None and change.parent.id == item.erasing
+    return "" if taken_back and rules.lost_erase_clears_erasing else item.erasing
 
 
 def commit(turn: Turn) -> Iterator[Step]:
@@ -72,6 +88,8 @@ def after_landing(turn: Turn, label: str, state: State) -> Step:
         return turn.to("write_cursor", label, state)
     seen = state.item._replace(fence=0, owner="", publishing=mine.id)
     jobs = turn.writer.jobs if mine.kind == "lost" else turn.writer.jobs[1:]
+    if mine.kind == "erase" and not turn.rules.versions_go_after_publishing:
+        return turn.to("read", label, state, mine=None, seen=None, jobs=jobs, sent_with=0)
     return start_converge(turn, label, state, mine=mine, jobs=jobs, seen=seen, redo=mine.kind == "lost", missing=False, sent_with=0)
 
 
@@ -125,7 +143,8 @@ def move_fence(turn: Turn) -> Iterator[Step]:
 def _give_up(turn: Turn, label: str, state: State, **memory: int) -> Step:
     mine = turn.mine
     state = state._replace(reported=state.reported | {mine.id})
-    return turn.to("drop" if mine.added else "release", label, state, left=mine.added, sent_with=0, **memory)
+    left = () if mine.staged_as and turn.rules.failed_commit_keeps_staged_uploads else mine.added
+    return turn.to("drop" if left else "release", label, state, left=left, sent_with=0, **memory)
 
 
 def drop(turn: Turn) -> Iterator[Step]:

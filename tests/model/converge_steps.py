@@ -77,7 +77,9 @@ def clear(turn: Turn) -> Iterator[Step]:
     mine = turn.fence_is_mine and turn.item.publishing == turn.seen.publishing
     if mine or not turn.rules.writes_carry_the_fence:
         at = "catalog_read" if "catalog" in turn.faults else "read"
-        memory = {} if at == "catalog_read" else {"seen": None, "mine": None}
+        memory: dict[str, Any] = {} if at == "catalog_read" else {"seen": None, "mine": None}
+        if turn.mine.kind == "erase" and not turn.writer.redo and not turn.rules.erase_list_is_in_the_record:
+            at, memory = "remove", {"left": tuple(sorted(turn.mine.erased))}
         yield turn.to(at, "clear Publishing", turn.state._replace(item=turn.item._replace(publishing="")), redo=False, **memory)
     else:
         yield turn.end("clear Publishing refused: lease lost")
@@ -129,7 +131,7 @@ def record_lost(turn: Turn) -> Iterator[Step]:
         partitions=before.partitions,
         planned_with=(seen.cursor, seen.paused),
         stranded=writer.known_gone,
-        rests=lost.kind != "batch",
+        rests=lost.kind in ("rollback", "reapply", "lost"),
     )
     yield turn.to(
         "commit",

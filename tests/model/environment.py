@@ -38,7 +38,7 @@ def _people(state: State, faults: frozenset[str]) -> Iterator[Step]:
         for number in sorted(state.raw):
             yield Step(f"raw file {number} is removed", state._replace(raw=state.raw - {number}))
     if "edit" in faults and not state.edited:
-        yield Step("a person pauses the table", state._replace(edited=True, item=state.item._replace(paused=True)))
+        yield Step("a person pauses the table", state._replace(edited=True, item=state.item._replace(paused="person")))
         last = max(state.raw, default=0)
         yield Step("a person moves the cursor", state._replace(edited=True, item=state.item._replace(cursor=last)))
     idle = all(writer.at in ("end", "look") for writer in state.writers)

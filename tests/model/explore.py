@@ -6,17 +6,18 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tests.model import catalog_steps, commit_steps, converge_steps, lease_steps, work_steps
+from tests.model import catalog_steps, commit_steps, converge_steps, erase_steps, lease_steps, stage_steps, work_steps
 from tests.model.environment import events
-from tests.model.invariants import after_step, at_rest
+from tests.model.invariants import after_step, at_rest, erase_harm
 from tests.model.rules import ALL, Harm, Rules
-from tests.model.state import State, Writer, canonical, first_state, visible
+from tests.model.state import State, canonical, first_state, new_writer, visible
 from tests.model.turn import Step, Turn
 
-_MODULES = (lease_steps, work_steps, commit_steps, converge_steps, catalog_steps)
+_MODULES = (lease_steps, work_steps, commit_steps, converge_steps, catalog_steps, stage_steps, erase_steps)
 _NAMES = """
     look take read release reader_look reader_get work commit write_record write_cursor read_back move_fence drop
     complete hide clear abort_lost record_lost catalog_read catalog_update catalog_delete catalog_create partitions catalog_clear
+    stage_pause discard_mark discard_abort unpause drop_older remove clear_erasing
 """.split()
 REQUESTS: dict[str, Callable[[Turn], Iterator[Step]]] = {
     name: next(getattr(module, name) for module in _MODULES if hasattr(module, name)) for name in _NAMES
@@ -29,7 +30,8 @@ class Scenario:
     """Writers with their jobs, and what may go wrong beside pauses and takeovers, which always may.
 
     faults: deaths, lost_answer, delay and duplicate (of commits), hide_fails, lifecycle (aborts uploads), expiry (of hidden versions),
-    raw_goes, edit, foreign, lenient (a completion can be repeated); catalog: there is one; one_at_a_time: no run starts beside another.
+    raw_goes, edit, foreign, remove_fails, lenient (a completion can be repeated); catalog: there is one; one_at_a_time: no run starts
+    beside another.
     meets: parts of labels that tell that the scenario reaches what it is for.
     """
 
@@ -54,8 +56,8 @@ def explore(scenario: Scenario, rules: Rules = ALL, until: Harm | None = None, l
     """Look at every reachable state; with `until` only up to the first one with that harm."""
     start = canonical(first_state(scenario.jobs, scenario.inputs))
     came: dict[State, tuple[State, str] | None] = {start: None}
-    queue, found, catalog = deque([start]), Found(), "catalog" in scenario.faults
-    repaired: dict[State, bool] = {}
+    queue, found = deque([start]), Found()
+    after_all: dict[State, tuple[Harm, ...]] = {}
 
     def note(harm: Harm, state: State, *labels: str) -> bool:
         found.harm.setdefault(harm, [*_way(came, state), *labels])
@@ -66,14 +68,14 @@ def explore(scenario: Scenario, rules: Rules = ALL, until: Harm | None = None, l
         found.sent.update(writer.at for writer in state.writers)
         for step in successors(state, rules, scenario.faults):
             found.labels.add(step.label)
-            harms = [*([step.harm] if step.harm else ()), *after_step(state, step.state, catalog)]
+            harms = [*([step.harm] if step.harm else ()), *after_step(state, step.state, scenario.faults)]
             if any(note(harm, state, step.label) for harm in harms):
                 return _ended(found, came, complete=False)
             after = canonical(step.state)
             if after not in came:
                 came[after] = (state, step.label)
                 queue.append(after)
-        if any(note(harm, state) for harm in _harm_at_rest(state, rules, scenario, repaired)):
+        if any(note(harm, state) for harm in _harm_at_rest(state, rules, scenario, after_all)):
             return _ended(found, came, complete=False)
         if len(came) > limit:
             return _ended(found, came, complete=False)
@@ -100,15 +102,15 @@ def _way(came: dict[State, tuple[State, str] | None], state: State) -> list[str]
     return labels[::-1]
 
 
-def _harm_at_rest(state: State, rules: Rules, scenario: Scenario, repaired: dict[State, bool]) -> Iterator[Harm]:
+def _harm_at_rest(state: State, rules: Rules, scenario: Scenario, after_all: dict[State, tuple[Harm, ...]]) -> Iterator[Harm]:
     if state.network is not None or any(writer.at != "end" for writer in state.writers):
         return
     yield from at_rest(state, scenario.inputs)
     alone = state._replace(writers=(), reported=frozenset())
-    if alone not in repaired:
-        repaired[alone] = _is_repaired(alone, rules, scenario.faults)
-    if not repaired[alone]:
-        yield Harm.NOT_REPAIRED
+    if alone not in after_all:
+        repaired, erased = _is_repaired(alone, rules, scenario.faults), _is_erased(alone, rules, scenario.faults)
+        after_all[alone] = (*(() if repaired else (Harm.NOT_REPAIRED,)), *(() if erased else (Harm.ERASE_UNFINISHED,)))
+    yield from after_all[alone]
 
 
 def _is_repaired(state: State, rules: Rules, faults: frozenset[str]) -> bool:
@@ -126,16 +128,25 @@ def _is_repaired(state: State, rules: Rules, faults: frozenset[str]) -> bool:
     return foreign or inputs_gone
 
 
-def plain_run(state: State, rules: Rules, faults: frozenset[str] = frozenset()) -> State:
+def _is_erased(state: State, rules: Rules, faults: frozenset[str]) -> bool:
+    """Whether one undisturbed erase run that has nothing of its own to erase leaves nothing of an earlier one."""
+    head = state.record(state.item.head)
+    if head is None or not (state.item.erasing or head.listed):
+        return True
+    state = plain_run(state, rules, faults, ("resume",))
+    return bool(state.item.publishing) or (not state.item.erasing and not any(erase_harm(state)))
+
+
+def plain_run(state: State, rules: Rules, faults: frozenset[str] = frozenset(), jobs: tuple[str, ...] = ()) -> State:
     """The state after one scheduled run that nobody disturbs and nothing fails."""
-    for _, after in walk(state, (), rules, faults & {"catalog", "lenient"}):
+    for _, after in walk(state, jobs, rules, faults & {"catalog", "lenient"}):
         state = after
     return canonical(state)
 
 
 def walk(state: State, jobs: tuple[str, ...], rules: Rules = ALL, faults: frozenset[str] = frozenset()) -> Iterator[tuple[str, State]]:
     """The requests of a run that is alone, each with the state after it; of several outcomes always the first, the good one."""
-    state = state._replace(writers=(Writer("Z", jobs, "look"),))
+    state = state._replace(writers=(new_writer("Z", jobs),))
     for _ in range(PLAIN_RUN_STEPS):
         request = state.writers[0].at
         if request == "end":

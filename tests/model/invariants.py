@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.model.rules import Harm
-from tests.model.state import Change, State, origins, visible
+from tests.model.state import Change, State, holds, origins, visible
 
 
-def after_step(before: State, after: State, catalog: bool) -> Iterator[Harm]:
+def after_step(before: State, after: State, faults: frozenset[str]) -> Iterator[Harm]:
     """The harm that a step did. `after` is the state as the step left it, before it is made canonical."""
     if after.item is not before.item or after.reported != before.reported:
         yield from _item_harm(before, after)
     if after.keys is not before.keys:
         yield from _key_harm(before, after)
+        if "lifecycle" not in faults:
+            yield from _landed_lost(before, after)
     if after.item is not before.item or after.keys is not before.keys:
         yield from folder_harm(after)
-    if catalog and (after.item is not before.item or after.catalog is not before.catalog):
+        yield from erase_harm(after)
+    if "catalog" in faults and (after.item is not before.item or after.catalog is not before.catalog):
         yield from catalog_harm(after)
 
 
@@ -28,8 +31,11 @@ def _item_harm(before: State, after: State) -> Iterator[Harm]:
         return
     if after.reported & head.history:
         yield Harm.FALSE_REPORT
+    if before.item.paused == "person" != after.item.paused and (after.item.head == before.item.head or head.staged_as):
+        yield Harm.EDIT_OVERWRITTEN
     if after.item.head == before.item.head:
         return
+    yield from _staged_harm(before, head)
     if before.item.head not in head.history:
         yield Harm.HISTORY_SHRANK
     if (before.item.cursor, before.item.paused) != head.planned_with and before.edited:
@@ -44,6 +50,22 @@ def _item_harm(before: State, after: State) -> Iterator[Harm]:
         yield Harm.ROLLBACK_UNDONE
 
 
+def _staged_harm(before: State, head: Change) -> Iterator[Harm]:
+    if head.fence != before.item.fence:
+        yield Harm.BACKDATED
+    if head.staged_as and before.item.cursor != head.staged_as.planned_with[0]:
+        yield Harm.EDIT_OVERWRITTEN
+    if head.half:
+        yield Harm.LOST_FROM_THE_START
+
+
+def _landed_lost(before: State, after: State) -> Iterator[Harm]:
+    """Where no lifecycle rule aborts uploads, nobody else may abort one that converge is still to complete."""
+    head = after.record(after.item.head)
+    if head and any(before.key(name).upload == "open" and after.key(name).upload == "gone" for name in head.added):
+        yield Harm.LANDED_LOST
+
+
 def _key_harm(before: State, after: State) -> Iterator[Harm]:
     old = dict(before.keys)
     for name, key in after.keys:
@@ -54,8 +76,23 @@ def _key_harm(before: State, after: State) -> Iterator[Harm]:
             yield Harm.VISIBLE_TWICE
         if key.data.count("ours") > 1:
             yield Harm.SECOND_VERSION
-        if len(key.data) < len(was.data):
+        if len(key.data) < len(was.data) and not _may_be_removed(after, name):
             yield Harm.VERSION_DELETED
+
+
+def _may_be_removed(state: State, name: str) -> bool:
+    head = state.record(state.item.head)
+    return head is not None and name in head.listed and name not in head.files
+
+
+def erase_harm(state: State) -> Iterator[Harm]:
+    """Where an erase landed and nothing says that it is unfinished, nothing that can be read or committed has its rows."""
+    head = state.record(state.item.head)
+    if head is None or not head.listed or state.item.publishing or state.item.erasing:
+        return
+    waiting = {name for _, record in state.records if record.staged for name in record.added}
+    if any(holds(name) and (key.data or (key.upload == "open" and name in waiting)) for name, key in state.keys):
+        yield Harm.KEY_LEFT
 
 
 def folder_harm(state: State) -> Iterator[Harm]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tests.model.converge_steps import start_converge
+from tests.model.erase_steps import start_removing
 from tests.model.rules import Harm
 from tests.model.state import Item
 from tests.model.turn import Step, Turn
@@ -55,11 +56,14 @@ def plan(turn: Turn, seen: Item) -> Step:
     seen = seen._replace(fence=0, owner="")
     if head is None:
         return turn.to("end", "the head has no record: blocked")
+    erase = turn.state.record(seen.erasing) if writer.eraser else None
+    if erase is not None and not (seen.publishing and turn.rules.versions_go_after_publishing):
+        return start_removing(turn, erase, head, seen)
     if seen.publishing and turn.rules.unfinished_first:
         return start_converge(turn, f"finish {head.id}", turn.state, seen=seen, mine=head, redo=True, missing=False)
     if seen.catalog_pending:
         return turn.to("catalog_read", f"finish the catalog of {head.id}", seen=seen, mine=head)
-    if not writer.jobs or (seen.paused and writer.jobs[0] in BATCHES):
+    if writer.jobs in ((), ("resume",)) or (seen.paused and writer.jobs[0] in (*BATCHES, "stage")):
         return turn.to("release", "nothing to do", seen=None, mine=None)
     return turn.to("work", f"plan {writer.jobs[0]} on {head.id}", seen=seen, mine=head)
 
@@ -86,6 +90,8 @@ def reader_look(turn: Turn) -> Iterator[Step]:
 
 def reader_get(turn: Turn) -> Iterator[Step]:
     """GET of the data version of every file of the snapshot."""
-    missing = sorted(file for file in turn.mine.files if not turn.state.key(file).data)
-    step = turn.end(f"no data in {missing}" if missing else "all read")
-    yield step._replace(harm=Harm.READ_HALF if missing else None)
+    missing = {file for file in turn.mine.files if not turn.state.key(file).data}
+    head = turn.state.record(turn.item.head)
+    erased = missing & head.listed if head else set()
+    step = turn.end(f"{sorted(erased)} were erased" if erased else f"no data in {sorted(missing)}" if missing else "all read")
+    yield step._replace(harm=Harm.READ_HALF if missing - erased else None)

@@ -29,6 +29,17 @@ def delete(state: State, name: str, keep_version: bool = True) -> State:
     return state.with_key(name, key._replace(visible=False, data=key.data if keep_version else ()))
 
 
+def remove_version(state: State, name: str) -> State:
+    """DELETE of a data version: for good."""
+    key = state.key(name)
+    return state.with_key(name, key._replace(data=key.data[:-1], visible=key.visible and len(key.data) > 1))
+
+
+def put(state: State, name: str) -> State:
+    """PUT of an object that no listing of the table's folder shows."""
+    return state.with_key(name, Key("done", ("ours",), False))
+
+
 def remove_marker(state: State, name: str) -> State:
     key = state.key(name)
     return state.with_key(name, key._replace(visible=True)) if key.data else state

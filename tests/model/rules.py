@@ -54,6 +54,26 @@ class Rules:
     rollback_pauses: bool = True
     rollback_inputs_must_be_there: bool = True
     awaited_inputs_are_listed: bool = True
+    # stage
+    stage_keeps_another_pause: bool = True
+    staged_commit_checks_parent: bool = True
+    staged_commit_checks_attributes: bool = True
+    staged_commit_checks_uploads: bool = True
+    staged_commit_is_a_new_change: bool = True
+    failed_commit_keeps_staged_uploads: bool = True
+    only_its_own_pause_is_lifted: bool = True
+    discard_refuses_what_landed: bool = True
+    # erase
+    erase_list_is_in_the_record: bool = True
+    commit_sets_erasing: bool = True
+    erase_drops_older_uploads: bool = True
+    only_older_uploads_are_dropped: bool = True
+    listed_versions_are_not_restored: bool = True
+    versions_go_after_publishing: bool = True
+    only_listed_versions_are_removed: bool = True
+    head_files_are_never_removed: bool = True
+    erasing_stays_until_all_are_gone: bool = True
+    lost_erase_clears_erasing: bool = True
     # readers, catalog, controller
     readers_pass_over_unpublished: bool = True
     commit_sets_catalog_pending: bool = True
@@ -86,5 +106,10 @@ class Harm(enum.Enum):
     VISIBLE_TWICE = "a hidden key became visible again"
     SECOND_VERSION = "a key got two data versions"
     VERSION_DELETED = "a data version was deleted"
+    LANDED_LOST = "a run aborted an upload of a change that had landed"
+    LOST_FROM_THE_START = "a staged change was committed though its uploads were seen to be gone"
+    BACKDATED = "a change landed under a later lease than its record is of: as-of reads show it before it was there"
+    KEY_LEFT = "an erase is finished, and a version or a staged change still has its rows"
+    ERASE_UNFINISHED = "one plain erase run afterwards does not finish what another began"
     READ_HALF = "a reader met a file that is not there yet"
     CATALOG_STALE = "the catalog is not the head's and the item does not say that a run is needed"

@@ -64,6 +64,30 @@ SCENARIOS = {
     "a reader": _of("batch", "read", faults="deaths lifecycle", meets=("read c0", "read A1", "read A2")),
     "three runs, one rolls back": _of("batch", "rollback-resume", "append", faults="", meets=("commit C1", "complete f0@B1")),
     "three runs, one re-applies": _of("batch", "rollback", "reapply", faults="", meets=("complete fA1a@C1",)),
+    # stage and erase
+    "a staged change is committed, twice": _of(
+        "stage", "commit", "commit", faults="deaths lost_answer", inputs=1, meets=("which commits A1", "A1: was committed", "C: finish B1")
+    ),
+    "a staged change is discarded": _of(
+        "stage", "commit", "discard", faults="", meets=("discard of A1: was committed", "A1: was discarded", "C: lift the pause")
+    ),
+    "a staged change is overtaken": _of("stage", "rewrite", "commit", faults="", inputs=1, meets=("A1: another change came between",)),
+    "staged uploads gone": _of("stage", "commit", faults="lifecycle deaths", inputs=1, meets=("A1: uploads are gone", "B1 is lost")),
+    "a person edits a staged table": _of(
+        "stage", "commit", faults="edit deaths", inputs=1, meets=("A1: the item was edited", "paused by somebody else")
+    ),
+    "erase and batch": _of(
+        "erase", "batch", faults="deaths lost_answer delay", inputs=1, meets=("B: commit B1", "remove fB1a", "clear Erasing refused")
+    ),
+    "erase and rollback": _of(
+        "batch erase", "rollback", faults="deaths remove_fails", inputs=1, meets=("was erased: refused", "removing f0 failed", "are left")
+    ),
+    "erase, and erase again": _of("erase", "resume", faults="deaths lost_answer delay remove_fails", meets=("B: finish erase A1",)),
+    "an erase's uploads gone": _of("batch erase", "resume", faults="lifecycle deaths", inputs=1, meets=("A2 is lost", "B: remove f0")),
+    "stage, erase, commit": _of(
+        "stage", "erase", "commit", faults="", inputs=1, meets=("remove rows of A1", "abort fA1a", "C: commit of A1", "C: commit C1")
+    ),
+    "a reader of what is erased": _of("erase", "read", faults="deaths lifecycle", meets=("were erased", "all read")),
 }
 
 
@@ -119,6 +143,25 @@ PROBES = (
     Probe("rollback_pauses", "scheduled run after a rollback", Harm.ROLLBACK_UNDONE),
     Probe("rollback_inputs_must_be_there", "raw files gone around a rollback", Harm.STRANDED),
     Probe("awaited_inputs_are_listed", "raw files gone around a rollback", Harm.INPUT_LOST),
+    Probe("stage_keeps_another_pause", "a person edits a staged table", Harm.EDIT_OVERWRITTEN),
+    Probe("staged_commit_checks_parent", "a staged change is overtaken", Harm.ROWS_DOUBLED),
+    Probe("staged_commit_checks_attributes", "a person edits a staged table", Harm.EDIT_OVERWRITTEN),
+    Probe("staged_commit_checks_uploads", "staged uploads gone", Harm.LOST_FROM_THE_START),
+    Probe("staged_commit_is_a_new_change", "a staged change is committed, twice", Harm.BACKDATED),
+    Probe("failed_commit_keeps_staged_uploads", "a staged change is committed, twice", Harm.LANDED_LOST),
+    Probe("only_its_own_pause_is_lifted", "a person edits a staged table", Harm.EDIT_OVERWRITTEN),
+    Probe("discard_refuses_what_landed", "a staged change is discarded", Harm.LANDED_LOST, beside="unfinished_first"),
+    Probe("deadline_stops_writes", "a staged change is discarded", Harm.LANDED_LOST),
+    Probe("erase_list_is_in_the_record", "erase, and erase again", Harm.VERSION_DELETED),
+    Probe("commit_sets_erasing", "erase, and erase again", Harm.KEY_LEFT),
+    Probe("erase_drops_older_uploads", "stage, erase, commit", Harm.KEY_LEFT),
+    Probe("only_older_uploads_are_dropped", "erase and batch", Harm.LANDED_LOST),
+    Probe("listed_versions_are_not_restored", "erase and rollback", Harm.ERASE_UNFINISHED),
+    Probe("versions_go_after_publishing", "an erase's uploads gone", Harm.ROWS_LOST),
+    Probe("only_listed_versions_are_removed", "erase and batch", Harm.VERSION_DELETED),
+    Probe("head_files_are_never_removed", "an erase's uploads gone", Harm.ROWS_LOST, beside="lost_erase_clears_erasing"),
+    Probe("erasing_stays_until_all_are_gone", "erase, and erase again", Harm.KEY_LEFT),
+    Probe("lost_erase_clears_erasing", "an erase's uploads gone", Harm.VERSION_DELETED),
     Probe("readers_pass_over_unpublished", "a reader", Harm.READ_HALF),
     Probe("commit_sets_catalog_pending", "catalog race", Harm.CATALOG_STALE),
     Probe("catalog_has_a_fence", "catalog race", Harm.CATALOG_STALE),

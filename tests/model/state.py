@@ -15,6 +15,8 @@ class Change:
     files: keys of its snapshot; `x@B1` is B1's copy of file x. stands_for: the ordinary change whose rows it has, None: itself.
     planned_with: (cursor, paused) of the item it was planned with. rests: one after which the table is to wait for a person.
     stranded: raw files made pending that were seen to be gone. unhidden: keys made visible again (only where restoring is by that).
+    staged: it waits for a person; staged_as: the waiting change that this one commits. half: uploads that were seen to be gone by then.
+    erased: of an erase, the keys whose versions it removes.
     """
 
     id: str
@@ -31,14 +33,30 @@ class Change:
     columns: str = ""
     layout: str = ""
     partitions: frozenset[str] = frozenset()
-    planned_with: tuple[int, bool] = (0, False)
+    planned_with: tuple[int, str] = (0, "")
     rests: bool = False
     stranded: frozenset[int] = frozenset()
     unhidden: tuple[str, ...] = ()
+    staged: bool = False
+    staged_as: Change | None = None
+    half: frozenset[str] = frozenset()
+    erased: frozenset[str] = frozenset()
 
     @functools.cached_property
     def history(self) -> frozenset[str]:
         return frozenset({self.id}) | (self.parent.history if self.parent else frozenset())
+
+    @functools.cached_property
+    def committed(self) -> frozenset[str]:
+        """The staged changes that were committed on the way to this one."""
+        own = {self.staged_as.id} if self.staged_as else set()
+        return frozenset(own) | (self.parent.committed if self.parent else frozenset())
+
+    @functools.cached_property
+    def listed(self) -> frozenset[str]:
+        """What the erases up to this change remove; one that was taken back never was."""
+        before = self.parent.parent if self.kind == "lost" and self.parent else self.parent
+        return self.erased | (before.listed if before else frozenset())
 
     @property
     def content(self) -> Change:
@@ -53,8 +71,18 @@ def origins(files: Iterable[str]) -> frozenset[str]:
     return frozenset(file.split("@")[0] for file in files)
 
 
+def holds(name: str) -> bool:
+    """Whether the file has the rows that an erase is about. It does unless it was made from files that have them not."""
+    return not name.split("@")[0].endswith("-")
+
+
+def made_from(files: Iterable[str]) -> str:
+    """How the names of files end that are made from these."""
+    return "" if any(holds(file) for file in files) else "-"
+
+
 class Item(NamedTuple):
-    """The table's item. '' where an attribute is absent."""
+    """The table's item. '' where an attribute is absent. paused: by whom: person, rollback, or the id of the change that is staged."""
 
     head: str
     fence: int = 0
@@ -62,7 +90,8 @@ class Item(NamedTuple):
     publishing: str = ""
     catalog_pending: str = ""
     cursor: int = 0
-    paused: bool = False
+    paused: str = ""
+    erasing: str = ""
 
 
 class Key(NamedTuple):
@@ -84,7 +113,8 @@ class Catalog(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """One run: its next request (`at`) and all that it has in memory. jobs: what it will still do under its lease."""
+    """One run: its next request (`at`) and all that it has in memory. jobs: what it will still do under its lease. eraser: it may remove
+    versions; uploads: how many of `left` are such, and not versions."""
 
     name: str
     jobs: tuple[str, ...] = ()
@@ -99,6 +129,8 @@ class Writer(NamedTuple):
     counter: int = 0
     table: Catalog | None = None
     known_gone: frozenset[int] = frozenset()
+    eraser: bool = False
+    uploads: int = 0
 
 
 class Commit(NamedTuple):
@@ -146,10 +178,15 @@ def visible(state: State) -> frozenset[str]:
 def first_state(jobs: Iterable[tuple[str, ...]], inputs: int) -> State:
     """A published table of one file, `inputs` raw files to apply, and a writer for each tuple of jobs."""
     head = change("c0", files=frozenset({"f0"}), columns="c0", partitions=frozenset({"c0"}))
-    writers = tuple(Writer("ABC"[at], work, "reader_look" if work == ("read",) else "look") for at, work in enumerate(jobs))
+    writers = tuple(new_writer("ABC"[at], work) for at, work in enumerate(jobs))
     keys = (("f0", Key("done", ("ours",), visible=True)),)
     table = Catalog(0, 0, "c0", "", head.partitions)
     return State(Item("c0"), (("c0", head),), keys, frozenset(range(1, inputs + 1)), writers, table)
+
+
+def new_writer(name: str, jobs: tuple[str, ...]) -> Writer:
+    """A run that has not begun."""
+    return Writer(name, jobs, "reader_look" if jobs == ("read",) else "look", eraser=bool({"erase", "resume"} & set(jobs)))
 
 
 def canonical(state: State) -> State:
@@ -160,9 +197,16 @@ def canonical(state: State) -> State:
     kept.update(writer.mine.id for writer in writers if writer.mine)
     if state.network:
         kept.add(state.network.change.id)
+    kept.update(record.id for _, record in state.records if record.staged and _is_waiting(state, record, writers))
     records = tuple(entry for entry in state.records if entry[0] in kept)
     added = {file for _, record in records for file in record.added}
     added.update(file for writer in writers if writer.mine for file in writer.mine.added)
     keys = tuple((name, key) for name, key in state.keys if key.data or (key.upload == "open" and name in added))
     reported = state.reported & ({state.network.change.id} if state.network else frozenset())
     return state._replace(writers=writers, records=records, keys=keys, reported=reported)
+
+
+def _is_waiting(state: State, staged: Change, writers: Iterable[Writer]) -> bool:
+    """Whether somebody may still do something with a staged change."""
+    asked = any(writer.at != "end" and {"commit", "discard"} & set(writer.jobs) for writer in writers)
+    return asked or any(state.key(name).upload == "open" for name in staged.added)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tests.model import requests
-from tests.model.state import Change, Item, State, change, origins
+from tests.model.erase_steps import erase_work
+from tests.model.stage_steps import commit_staged, discard, stage
+from tests.model.state import Change, Item, State, change, made_from, origins
 from tests.model.turn import Step, Turn
 
 # Jobs that a schedule starts → (files added, whether the head's are superseded, whether the columns change)
@@ -17,12 +19,18 @@ BATCHES = {
     "layout": (0, False, True),
 }
 
+# What has steps of its own before its commit
+OTHERS: dict[str, Callable[[Turn], Iterator[Step]]] = {"stage": stage, "commit": commit_staged, "discard": discard, "erase": erase_work}
+
 
 def work(turn: Turn) -> Iterator[Step]:
     """Uploads and record of the next job. One step: nobody looks at either before the commit."""
     job, head, seen = turn.writer.jobs[0], turn.mine, turn.seen
     if job in BATCHES:
         yield _batch(turn, job, head, seen)
+        return
+    if job in OTHERS:
+        yield from OTHERS[job](turn)
         return
     target = head.parent if job == "reapply" else head.content.parent
     if target is None or (job == "reapply" and head.kind != "rollback"):
@@ -44,7 +52,7 @@ def _batch(turn: Turn, job: str, head: Change, seen: Item) -> Step:
         return turn.to("release", "nothing pending", seen=None, mine=None)
     count, supersedes, columns = BATCHES[job]
     id_ = _id(turn, head)
-    added = tuple(f"f{turn.writer.name}{turn.writer.counter + 1}{part}" for part in "ab"[:count])
+    added = tuple(f"f{turn.writer.name}{turn.writer.counter + 1}{part}{made_from(head.files)}" for part in "ab"[:count])
     superseded = tuple(sorted(head.files)) if supersedes else ()
     record = change(
         id_,
@@ -75,6 +83,8 @@ def _restore(turn: Turn, job: str, head: Change, target: Change, seen: Item) -> 
     wanted = sorted(target.files)
     kept = {have[origin] for name in wanted for origin in origins((name,)) if origin in have}
     missing = [name for name in wanted if not origins((name,)) & set(have)]
+    if head.listed & set(missing) and rules.listed_versions_are_not_restored:
+        return turn.to("release", "a data version was erased: refused", seen=None, mine=None)
     copyable = [name for name in missing if requests.has_data(turn.state, name)]
     if copyable != missing and rules.every_copy_or_no_rollback:
         return turn.to("release", "a data version has expired: refused", seen=None, mine=None)

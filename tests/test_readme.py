@@ -36,8 +36,9 @@ README = ROOT / "README.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
 UNDO = ROOT / "docs" / "undo.md"
 PAST = ROOT / "docs" / "past.md"
+ADOPT = ROOT / "docs" / "adopt.md"
 SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
-RUN_HERE = {README, OPERATIONS, UNDO, PAST}
+RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT}
 RUN_ELSEWHERE = {ROOT / "docs" / "capture.md"}
 
 
@@ -148,6 +149,17 @@ def test_undo_from_top_to_bottom(shell: DocumentShell) -> None:
     assert re.search(r"^rows +[\d,]+ → [\d,]+: ", printed, re.MULTILINE)
     assert re.search(r"LOAD\d+\.parquet, row 1179", printed)
     assert "'_change_type': 'insert'" in printed
+
+
+def test_adopt_from_top_to_bottom(shell: DocumentShell) -> None:
+    """Every command of docs/adopt.md succeeds; the adopted table goes on, and verify finds nothing."""
+    printed = {block.text: shell.run(block) for block in blocks(ADOPT) if block.language in ("sh", "python")}
+    end = shell.run(Block("sh", "", "dmslake verify; dmslake history shop.stores --output json"))
+
+    text = "\n".join(printed.values())
+    assert re.search(r"^left out +Op$", text, re.MULTILINE)
+    assert re.search(r"^20231 +1\.5 +2023$", text, re.MULTILINE)
+    assert [change["kind"] for change in json.loads(end[end.index("{") :])["changes"]] == ["incremental", "adopt"]
 
 
 def test_set_up_lines_are_what_there_is(variables: dict[str, str]) -> None:

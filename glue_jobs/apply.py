@@ -34,9 +34,8 @@ from glue_jobs.aws.clients import Deadline, make_clients
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import CommitRefused, DmslakeError, UsageError
-from glue_jobs.core.given import DELETES, UPDATES, Correction, check_key, key_schema, read_correction, split_key
+from glue_jobs.core.given import check_key, read_correction, split_key
 from glue_jobs.core.paths import TablePath, find_path
-from glue_jobs.core.schema import Schema
 from glue_jobs.core.settings import Settings, read_flag, read_settings
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.work import Work
@@ -47,27 +46,14 @@ from glue_jobs.protocol.job import Act, run_here, run_job
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.table_run import JobContext, TableRun
 from glue_jobs.spark.apply_rows import ApplyPlan, facts, plan_apply, work_of
-from glue_jobs.spark.arrow_types import arrow_schema, to_arrow
 from glue_jobs.spark.engine import Engines
-from glue_jobs.spark.given_rows import GivenRows, Piece, Reader, check_columns, conformed, given_rows, too_much
+from glue_jobs.spark.given_frames import given_frames
+from glue_jobs.spark.given_rows import GivenRows, Reader, read_given
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place
 from glue_jobs.spark.task_errors import brought_back
 
-# The rows of a correction for a table that looks so.
+# (s3, snapshot, table) → the rows of a correction for a table that looks so.
 Give = Callable[[Any, Snapshot, str], GivenRows]
-
-
-def given_by(correction: Correction, limit_bytes: int) -> Give:
-    """Reads the rows of a correction."""
-
-    def give(s3: Any, snapshot: Snapshot, table: str) -> GivenRows:
-        reader, schema = Reader(s3, limit_bytes), snapshot.schema
-        deletes = reader.keys(correction.deletes, correction.key, schema, table) if correction.deletes else []
-        key_schema(correction.key, schema, table)
-        updates = reader.rows(correction.updates, schema) if correction.updates else []
-        return given_rows(correction.key, schema, snapshot.primary_key, deletes, updates)
-
-    return give
 
 
 @dataclass
@@ -145,7 +131,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     def act(settings: Settings, given: Mapping[str, str]) -> Act:
         correction = read_correction(given)
         return Applying(
-            given_by(correction, settings.limits.apply_bytes),
+            lambda s3, snapshot, table: read_given(Reader(s3, settings.limits.apply_bytes), correction, snapshot, table),
             Engines(settings.limits.driver_bytes),
             environment,
             correction.strict,
@@ -183,7 +169,11 @@ def apply_to_lake(
     if deletes_df is None and updates_df is None:
         raise UsageError("no rows are given", "bad-argument", "give deletes_df, updates_df, or both")
     chosen = replace(read_settings(dict(settings), environment), run_id=secrets.token_hex(8))
-    give = _given_frames(columns, deletes_df, updates_df, chosen.limits.apply_bytes)
+
+    def give(_: Any, snapshot: Snapshot, table: str) -> GivenRows:
+        limit = chosen.limits.apply_bytes
+        return given_frames(columns, snapshot.schema, snapshot.primary_key, table, deletes_df, updates_df, limit)
+
     shuffles = spark.conf.get("spark.sql.shuffle.partitions")
     try:
         act = Applying(give, Engines(chosen.limits.driver_bytes, spark), environment, strict, stage)
@@ -205,49 +195,6 @@ def _run_here(act: Applying, path: str, settings: Settings, environment: Mapping
     if error is not None:
         raise error
     return act.change
-
-
-def _given_frames(key: tuple[str, ...], deletes: Any, updates: Any, limit_bytes: int) -> Give:
-    """Collects the DataFrames, after their columns were found to be the table's."""
-
-    def give(s3: Any, snapshot: Snapshot, table: str) -> GivenRows:
-        del s3
-        schema, left = snapshot.schema, limit_bytes
-        pieces: dict[str, list[Piece]] = {DELETES: [], UPDATES: []}
-        for name, frame, wanted in ((DELETES, deletes, key_schema(key, schema, table)), (UPDATES, updates, schema)):
-            if frame is not None:
-                rows = _collected(frame, wanted, schema, f"the DataFrame of {name}", left)
-                left -= rows.nbytes
-                pieces[name].append(Piece(f"the DataFrame of {name}", rows))
-        return given_rows(key, schema, snapshot.primary_key, pieces[DELETES], pieces[UPDATES])
-
-    return give
-
-
-def _collected(frame: Any, wanted: Schema, allowed: Schema, name: str, limit_bytes: int) -> Any:
-    import pyarrow as pa
-
-    from glue_jobs.spark.rows import collect
-
-    found = [(field.name, _lake_type(field.dataType)) for field in frame.schema.fields]
-    check_columns(found, wanted, allowed, name)
-    kinds = dict(found)
-    narrow = frame.select(*(_quoted(column.name) for column in wanted))
-    types = pa.schema([(column.name, to_arrow(kinds[column.name])) for column in wanted])
-    rows = collect(narrow, types)
-    if rows.nbytes > limit_bytes:
-        raise too_much(limit_bytes)
-    return conformed(rows, wanted, name) if rows.num_rows else arrow_schema(wanted).empty_table()
-
-
-def _lake_type(kind: Any) -> str:
-    """The lake's name of a Spark type."""
-    text: str = kind.simpleString()
-    return "timestamp" if text == "timestamp_ntz" else text
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 if __name__ == "__main__":

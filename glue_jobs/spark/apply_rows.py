@@ -22,7 +22,7 @@ from glue_jobs.core.given import ATTACHED, DELETES, UPDATES
 from glue_jobs.core.ids import attachment_name
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile, Given
-from glue_jobs.core.schema import Column, Schema
+from glue_jobs.core.schema import Schema
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
@@ -35,7 +35,8 @@ from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.row_changes import CHANGE_TYPE, row_changes
+from glue_jobs.spark.row_changes import row_changes
+from glue_jobs.spark.staged_rows import attached
 from glue_jobs.spark.write_files import write_tables
 
 BINS_PER_SLOT = 3
@@ -212,11 +213,9 @@ def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, 
     added = rewrite(engines.for_bytes(plan.size_bytes), place, plan)
     attachments = _attachments(plan)
     names = {ending: attachment_name(place.change, ending) for ending in attachments}
-    if staged_rows:
-        attachments["rows.parquet"] = parquet_bytes(*staged_changes(engines.for_bytes(plan.size_bytes), place, plan, staged_rows))
     # A load date that a person set back (a reload that is asked for) stays, as does a cursor that a person moved: no file is taken here.
     kept = {name: state.item[name] for name in ("LastFullLoadDate",) if name in state.item}
-    return Work(
+    work = Work(
         kind=kind,
         schema=snapshot.schema,
         primary_key=snapshot.primary_key,
@@ -233,6 +232,7 @@ def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, 
         attachments=attachments,
         details={**facts(plan), "engine": engines.names},
     )
+    return attached(work, staged_changes(engines.for_bytes(plan.size_bytes), place, plan, staged_rows)) if staged_rows else work
 
 
 def _attachments(plan: ApplyPlan) -> dict[str, bytes]:
@@ -350,20 +350,16 @@ class _NewFileTask:
 # --- For a person to look at before the commit
 
 
-def staged_changes(engine: Engine, place: Place, plan: ApplyPlan, most_rows: int) -> tuple[pa.Table, Schema]:
-    """(the row changes of the first keys, so many that they have at most `most_rows` rows; their columns)."""
+def staged_changes(engine: Engine, place: Place, plan: ApplyPlan, most_rows: int) -> pa.Table:
+    """The row changes of the first keys, so many that they have at most `most_rows` rows before and after."""
     totals = np.cumsum(np.where(plan.found, plan.before + plan.after, 0))
-    keys = chosen(plan.given.keys.table, np.flatnonzero(plan.found & (totals <= most_rows)))
-    some = GivenKeys(plan.given.keys.columns, keys)
+    some = GivenKeys(plan.given.keys.columns, chosen(plan.given.keys.table, np.flatnonzero(plan.found & (totals <= most_rows))))
     shared = engine.share(some.pack(), unpack_keys)
     bins = pack(plan.files, lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT)
     streams = chain(engine.map(_RowsTask(place, plan.shape, shared), [tuple(files) for files in bins])) if len(some) else []
     before = [pa.ipc.open_stream(stream).read_all() for stream in streams]
-    written = plan.updates
-    after = written.filter(pa.array(some.places(written) >= 0))
-    schema = plan.shape.schema
-    rows = row_changes(pa.concat_tables([after.slice(0, 0), *before]), after, schema, plan.shape.key)
-    return rows, (*schema, Column(CHANGE_TYPE, "string"))
+    after = plan.updates.filter(pa.array(some.places(plan.updates) >= 0))
+    return row_changes(pa.concat_tables([after.slice(0, 0), *before]), after, plan.shape.schema, plan.shape.key)
 
 
 @dataclass(frozen=True)

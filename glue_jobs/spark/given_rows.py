@@ -23,9 +23,10 @@ import pyarrow.types as pt
 
 from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.core.errors import TableBlocked, UsageError
-from glue_jobs.core.given import ENDINGS, key_schema
+from glue_jobs.core.given import ENDINGS, Correction, key_schema
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.schema import Schema, find, names
+from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark.arrow_types import arrow_schema, conform, first_failing, lake_type_of, shown, to_arrow
 from glue_jobs.spark.key_columns import take
 from glue_jobs.spark.locate import GivenKeys
@@ -286,6 +287,15 @@ def given_rows(
     _refuse_twice(rows, primary_key, updates)
     keys = GivenKeys(tuple(key), pa.concat_tables([gone.table, new.table]).combine_chunks())
     return GivenRows(keys, len(gone), rows, keys.places(rows))
+
+
+def read_given(reader: Reader, correction: Correction, snapshot: Snapshot, table: str) -> GivenRows:
+    """The rows of a correction of this table, read."""
+    key, schema = correction.check().key, snapshot.schema
+    key_schema(key, schema, table)
+    deletes = reader.keys(correction.deletes, key, schema, table) if correction.deletes else []
+    updates = reader.rows(correction.updates, schema) if correction.updates else []
+    return given_rows(key, schema, snapshot.primary_key, deletes, updates)
 
 
 def _refuse_nulls(piece: Piece, columns: Sequence[str], what: str) -> None:

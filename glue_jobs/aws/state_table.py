@@ -174,11 +174,19 @@ class StateTable:
         write = _under_fence(path, fence).require(f"{attribute} is still of this change", attribute, change)
         return self._update(write.remove((attribute,))) or self._has(path, {"Fence": fence, attribute: None})
 
-    def write_under_fence(self, path: str, fence: int, values: Mapping[str, Any], remove: Sequence[str] = ()) -> bool:
-        """Set and remove attributes (LastRun, Blocked …) while the lease with this fence is the last one taken."""
+    def write_under_fence(
+        self, path: str, fence: int, values: Mapping[str, Any], remove: Sequence[str] = (), unchanged: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Set and remove attributes (LastRun, Blocked …) while the lease with this fence is the last one taken.
+
+        unchanged: attribute → value as it was read, None for absent, where a person may have set it since.
+        """
         if not values and not remove:
             return True
-        return self._update(_under_fence(path, fence).set(values).remove(remove))
+        write = _under_fence(path, fence)
+        for attribute, value in (unchanged or {}).items():
+            write.require(f"{attribute} is what was read", attribute, value)
+        return self._update(write.set(values).remove(remove))
 
     @property
     def _db(self) -> Any:

@@ -64,12 +64,22 @@ def pause_for(run: TableRun, staged: ChangeRecord) -> None:
     """Pause the table, so that no scheduled run overtakes its staged change. A pause that a person set meanwhile stays."""
     state = run.state
     run.note = f"change {staged.id} is staged"
-    paused = str((run.context.table.get(str(state.path)) or {}).get("Paused") or "")
+    paused = (run.context.table.get(str(state.path)) or {}).get("Paused")
     if paused:
         return
-    values = {"Paused": pause_text(staged.id, state.path.in_shell)}
-    if not run.context.table.write_under_fence(str(state.path), run.lease.fence, values):
-        raise LeaseLost(f"another run took the lease of {state.path}", "lease-lost", f"change {staged.id} is staged, the table not paused")
+    text = pause_text(staged.id, state.path.in_shell)
+    _write_pause(run, paused, text, f"change {staged.id} is staged, the table not paused")
+
+
+def _write_pause(run: TableRun, before: Any, pause: str, todo: str) -> bool:
+    """Set or, where it is '', lift the pause; False if a person has set another one since it was read, which stays."""
+    table, path = run.context.table, str(run.state.path)
+    values, remove = ({"Paused": pause}, ()) if pause else ({}, ("Paused",))
+    if table.write_under_fence(path, run.lease.fence, values, remove, unchanged={"Paused": before}):
+        return True
+    if int((table.get(path) or {}).get("Fence", 0)) != run.lease.fence:
+        raise LeaseLost(f"another run took the lease of {path}", "lease-lost", todo)
+    return False
 
 
 # --- what became of staged changes
@@ -234,8 +244,5 @@ class DiscardStaged:
 
     def _lift(self, run: TableRun, change: str) -> None:
         """The pause that was set for this change; another reason stays."""
-        if not is_paused_for(run.state, change):
-            return
-        if not run.context.table.write_under_fence(str(run.state.path), run.lease.fence, {}, ("Paused",)):
-            raise LeaseLost(f"another run took the lease of {run.state.path}", "lease-lost", "run again when it has ended")
-        self.lifted = True
+        if is_paused_for(run.state, change):
+            self.lifted = _write_pause(run, run.state.item["Paused"], "", "run again when it has ended")

@@ -16,8 +16,8 @@ from glue_jobs.protocol.recover import recover
 from glue_jobs.protocol.stage import list_uploads, look_at
 from tests.lake import LakeTable
 from tests.protocol.conftest import AFTER, BEFORE, TableMaker
-from tests.protocol.runs import LONG_LEASE, die, everything, forget_lease
-from tests.protocol.wire import Killed, Request, Wire, die_at, once
+from tests.protocol.runs import LONG_LEASE, die, everything, forget_lease, run_on
+from tests.protocol.wire import Killed, Request, Rule, Wire, die_at, once
 
 
 def stage(table: LakeTable, job: str = "LoadIncremental") -> ChangeRecord:
@@ -147,6 +147,35 @@ def test_another_pause_stays(loaded: LakeTable) -> None:
     loaded.commit(staged.id)
 
     assert (loaded.item()["Paused"], loaded.rows()) == ("holidays", AFTER)
+
+
+def pausing(table: LakeTable) -> Rule:
+    """A person pauses the table right before the run writes or lifts its own pause."""
+
+    def pause(forward: Any) -> Any:
+        table.edit(Paused="holidays")
+        return forward()
+
+    return once(lambda request: request.operation == "UpdateItem" and b"Paused" in request.body, pause)
+
+
+def test_a_pause_that_comes_while_staging_stays(loaded: LakeTable, wire: Wire) -> None:
+    """It is not overwritten: the commit would lift it."""
+    assert run_on(wire, loaded, "LoadIncremental", pausing(loaded), stage="true") == 0
+
+    item = loaded.item()
+    assert (item["Paused"], item["LastRun"]["outcome"]) == ("holidays", "staged")
+
+
+def test_a_pause_that_comes_while_discarding_stays(loaded: LakeTable, wire: Wire) -> None:
+    """Only the pause that was read is lifted."""
+    staged = stage(loaded)
+    wire.rule = pausing(loaded)
+
+    with wire.connected():
+        ended = loaded.discard(staged.id)
+
+    assert (code_of(ended), loaded.item()["Paused"], loaded.open_uploads()) == ((0, ""), "holidays", [])
 
 
 # --- refused
@@ -320,7 +349,7 @@ def test_staging_that_dies_before_its_pause_may_be_overtaken(loaded: LakeTable, 
         once(lambda request: request.operation == "PutObject", lambda send: (send(), wire.kill())),
         stage="true",
     )
-    (left,) = [change for change in list_records(loaded.clients.s3, loaded.out_path, loaded.item()["Head"])]
+    (left,) = list_records(loaded.clients.s3, loaded.out_path, loaded.item()["Head"])
 
     assert (loaded.run(), loaded.rows()) == (0, AFTER)
     assert code_of(loaded.commit(left)) == (1, "staged-overtaken")

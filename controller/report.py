@@ -14,8 +14,8 @@ REPORT = 1
 LEASE_HELD_EXIT = 4
 LEASE_HELD = Problem("lease-held", "another run holds the table's lease", "nothing: run again later")
 # Worst first: of several runs of one table the report shows the first of these that occurred.
-SEVERITY = ("failed", "blocked", "not-started", "lease-held", "committed", "waiting", "nothing")
-GOOD = frozenset({"committed", "waiting", "nothing", "inactive", "paused"})  # a word that we don't know is not taken for good
+SEVERITY = ("failed", "blocked", "not-started", "lease-held", "staged", "committed", "waiting", "nothing")
+GOOD = frozenset({"staged", "committed", "waiting", "nothing", "inactive", "paused"})  # a word that we don't know is not taken for good
 # What a plan's action without a job means as an outcome.
 RESTS = {"up-to-date": "nothing", "no-files": "nothing", "reload-waits": "waiting", "inactive": "inactive", "paused": "paused"}
 SUMMED = ("inserted", "updated", "deleted", "ignored", "input_rows", "files_added", "files_superseded", "bytes_added")
@@ -23,7 +23,8 @@ SUMMED = ("inserted", "updated", "deleted", "ignored", "input_rows", "files_adde
 
 @dataclass(frozen=True)
 class TableReport:
-    """One table's part. outcome: of SEVERITY, or inactive, paused. Counts are sums over its runs; table_rows is after the last."""
+    """One table's part. outcome: of SEVERITY, or inactive, paused. staged: the change that a run prepared and did not commit; the counts
+    are its. Counts are sums over the table's runs; table_rows is after the last."""
 
     path: str
     action: str
@@ -31,6 +32,7 @@ class TableReport:
     reason: str = ""
     runs: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    staged: str = ""
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
@@ -159,6 +161,7 @@ def _from_last_run(base: TableReport, last: Mapping[str, Any]) -> TableReport:
         base,
         outcome=str(last.get("outcome", "failed")),
         changes=tuple(str(change) for change in last.get("changes") or ()),
+        staged=str(last.get("staged") or ""),
         seconds=float(last.get("seconds") or 0.0),
         error=problem,
         warnings=tuple(str(text) for text in last.get("warnings") or ()),
@@ -186,6 +189,7 @@ def _merged(parts: list[TableReport]) -> TableReport:
         error=worst.error,
         runs=tuple(run for part in parts for run in part.runs),
         changes=tuple(change for part in parts for change in part.changes),
+        staged=next((part.staged for part in reversed(parts) if part.staged), ""),
         table_rows=last.table_rows,
         warnings=tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
         seconds=round(sum(part.seconds for part in parts), 3),

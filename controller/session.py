@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,11 +14,15 @@ from controller.plan import RunPlan, plan_run
 from controller.report import RunReport, build_report
 from controller.runners import GlueRunner, LocalRunner, Runner
 from glue_jobs.aws.buckets import check_lake_bucket
-from glue_jobs.aws.clients import Clients, make_clients, translated
+from glue_jobs.aws.clients import Clients, Deadline, make_clients, translated
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import ConfigurationError
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.settings import Settings
+from glue_jobs.protocol.job_log import JobLog
+from glue_jobs.protocol.table_run import JobContext
+
+STAGE = ("stage", "true")  # argument of the load jobs
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,21 @@ class Session:
         plan = plan_run(self.gather(self.settings.paths, create=create))
         return RunPlan(plan.tables, plan.runs, (*plan.warnings, *self._lake_warnings()))
 
-    def run(self) -> tuple[RunPlan, RunReport]:
-        """Plan, execute, report."""
+    def run(self, *, stage: bool = False) -> tuple[RunPlan, RunReport]:
+        """Plan, execute, report. stage: prepare the next change of each table, and commit nothing."""
         started = self.host.now()
         plan = self.plan(create=True)
+        if stage:
+            plan = replace(plan, runs=tuple(replace(run, arguments=(*run.arguments, STAGE)) for run in plan.runs))
         return plan, self.execute(plan, started)
+
+    def job_context(self, job: str) -> JobContext:
+        """Of a table's run in this process, with clients of its own that stop writing once its lease is over."""
+        deadline = Deadline()
+        clients = make_clients(self.host.variables, deadline)
+        settings = replace(self.settings, run_id=self.settings.run_id or self.host.new_id())
+        table = StateTable(clients, settings.state_table)
+        return JobContext(job, clients, deadline, table, settings, JobLog(settings.run_id, self.host.now), self.host.now)
 
     def execute(self, plan: RunPlan, started: datetime) -> RunReport:
         """Start the plan's runs, wait for them and report."""
@@ -73,8 +87,10 @@ class Session:
             return tuple(check_lake_bucket(self.clients.s3, lake.bucket, lake.key))
 
     def _dispatch(self, plan: RunPlan, run_id: str) -> Dispatched:
+        staging = any(STAGE in run.arguments for run in plan.runs)
+
         def plan_again(paths: Sequence[str]) -> RunPlan:
-            return plan_run(self.gather(paths))
+            return RunPlan() if staging else plan_run(self.gather(paths))  # what comes next would not be staged
 
         dispatch = Dispatch(self._runner(), self.host, self.settings.limits, plan_again, self.table.batch_get)
         return dispatch.execute(plan, run_id)

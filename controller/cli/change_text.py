@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from controller.cli.output import View, aligned, count_text, labelled, size_text
+from controller.cli.staged_text import rows_text
 from controller.cli.undo_text import MOST_SHOWN, columns_text, kind_text
 from controller.history import HEAD, LIVE, LOST, UNDONE, PastChange, epoch_text
 from controller.past import Past
@@ -22,8 +23,14 @@ STANDING_WORDS = {
     UNDONE: "undone: its rows are not in the table",
     LOST: "lost: taken back before it was published, because its uploads were gone",
     "step": "a step between states; the table has gone on since",
+    "waiting": "staged: it waits for a person to commit or discard it; readers see nothing of it",
+    "overtaken": "staged, and can't be committed any more: the table has gone on since",
+    "committed": "staged, and committed as a change of its own",
+    "discarded": "staged, and discarded",
+    "gone": "staged, and can't be committed any more: its uploads are gone",
 }
-TOLD = frozenset("undone redone undone_count redone_count state_of rows_before before".split())  # details that other lines tell
+# Details that other lines tell, or that only programs want.
+TOLD = frozenset("undone redone undone_count redone_count state_of rows_before before commit item rows_kept rows_changed".split())
 
 
 def change_lines(state: TableState, record: ChangeRecord, before: Snapshot, after: Snapshot, standing: str, restorable: str) -> list[str]:
@@ -52,6 +59,8 @@ def change_lines(state: TableState, record: ChangeRecord, before: Snapshot, afte
         ("columns", columns_text(before.schema, after.schema) or f"{len(after.schema)}"),
         ("undone", _changes_text(record, "undone")),
         ("brought back", _changes_text(record, "redone")),
+        ("staged as", record.staged_as),
+        ("row changes", rows_text(record)),
         *((name.replace("_", " "), _detail(value)) for name, value in record.details.items() if name not in TOLD),
     ]
     return labelled(pairs)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from controller.cli.adopting import adopt
+from controller.cli.applying import apply
 from controller.cli.asking import recover, reload, repartition, schema, unblock, widen
 from controller.cli.call import setting_options
 from controller.cli.comparing import diff
@@ -20,6 +21,7 @@ from controller.cli.past import history, show
 from controller.cli.reading import read
 from controller.cli.running import plan
 from controller.cli.running import run as run_command
+from controller.cli.staging import commit, discard
 from controller.cli.standing import status
 from controller.cli.tables import activate, deactivate, tables
 from controller.cli.undoing import reapply, rollback
@@ -31,8 +33,8 @@ from glue_jobs.core.errors import DmslakeError
 INTERRUPTED = 130
 COMMANDS = (
     demo, up, capture, tables, activate, deactivate, plan, run_command, status,
-    history, show, read, diff, explain, rollback, reapply, verify_command,
-    adopt, reload, unblock, recover, schema, widen, repartition, settings,
+    history, show, read, diff, explain, rollback, reapply, commit, discard, verify_command,
+    apply, adopt, reload, unblock, recover, schema, widen, repartition, settings,
 )  # fmt: skip
 
 

@@ -10,10 +10,13 @@ import click
 from controller.cli.call import Call, one_table, warn, with_call
 from controller.cli.change_text import change_lines, change_views, ways
 from controller.cli.output import Answer, View, labelled
+from controller.cli.show_staged import check_rows_file, find_staged, show_staged, write_rows
+from controller.cli.staged_text import staged_dict, staged_view
 from controller.cli.undo_text import count_cells, target_text
 from controller.history import NO, PastChange, Restorable, epoch_text, shown_time, time_text
 from controller.past import Past, read_change, read_past
 from controller.session import Session
+from controller.staged import read_staged_changes
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import DmslakeError, name_table
@@ -21,6 +24,7 @@ from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.record import to_json
 from glue_jobs.core.state import TableState
 from glue_jobs.protocol.history import read_snapshot, snapshot_of
+from glue_jobs.protocol.stage import StagedChange
 
 HISTORY, SHOW = 1, 1
 OPTIONAL = (("epoch",), ("files",), ("to",), ("rows",), ("ins", "upd", "del"))  # what a narrow terminal does without
@@ -37,25 +41,35 @@ def history(call: Call, path: str, limit: int, all_changes: bool) -> int:
     back to it."""
     with call.session() as session:
         _, state = one_table(session, path, wants=lambda state: False)
-        past = _read(session, state, None if all_changes else limit)
+        past, staged = _read(session, state, None if all_changes else limit)
     warn(_warnings(state, past))
     rows = [_row(change) for change in past.changes]
     lines = ["older changes: --limit N, or --all"] if past.more else []
     lines += _rule_lines(past)
     data = {
         "history": HISTORY, "path": str(state.path), "head": state.head, "changes": [_dict(change) for change in past.changes],
+        "staged": [staged_dict(each) for each in staged],
         "more": past.more, "noncurrent_days": past.days, "looked_up": past.looked_up, "warnings": list(past.warnings),
     }  # fmt: skip
-    call.output.show(Answer(data, [View(COLUMNS, rows, OPTIONAL).without_empty("to")], lines))
+    call.output.show(Answer(data, [View(COLUMNS, rows, OPTIONAL).without_empty("to"), staged_view(staged)], lines))
     if past.problem is not None:
         raise name_table(past.problem, str(state.path))
     return 0
 
 
-def _read(session: Session, state: TableState, limit: int | None) -> Past:
+def _read(session: Session, state: TableState, limit: int | None) -> tuple[Past, list[StagedChange]]:
+    """The changes, and the staged ones since the oldest of them. A table may have staged ones before its first change."""
+    s3 = session.clients.s3
     try:
         with translated():
-            return read_past(session.clients.s3, state, limit, session.host.now())
+            if not state.head and state.out_path:
+                staged = read_staged_changes(s3, state, None, ())
+                if staged:
+                    return Past(), staged
+            past = read_past(s3, state, limit, session.host.now())
+            landed = {change.record.id for change in past.changes}
+            oldest = min(landed, default="") if past.more or past.problem is not None else ""
+            return past, read_staged_changes(s3, state, past.lineage, landed, oldest)
     except DmslakeError as error:
         raise name_table(error, str(state.path)) from None
 
@@ -114,15 +128,20 @@ def _answer(change: PastChange) -> dict[str, Any]:
 @click.command()
 @click.argument("path")
 @click.argument("change")
+@click.option("--rows", default="", metavar="FILE", help="Write the row changes that a staged change keeps to FILE.parquet or FILE.csv.")
 @with_call
-def show(call: Call, path: str, change: str) -> int:
-    """Show one change of the table PATH: what it took, what it did, and how to undo it or go back to it.
+def show(call: Call, path: str, change: str, rows: str) -> int:
+    """Show one change of the table PATH: what it took, what it did, and how to undo it or go back to it; of a staged one what it would
+    do, and until when it can be committed.
 
     With --output json its record as it is stored.
     """
+    check_rows_file(rows)
     with call.session() as session:
         _, state = one_table(session, path, wants=lambda state: False)
         answer = _show(session, state, change.strip())
+        if rows:
+            write_rows(session.clients.s3, state, change.strip(), rows)
     return call.show(answer)
 
 
@@ -131,6 +150,9 @@ def _show(session: Session, state: TableState, change: str) -> Answer:
     try:
         with translated():
             ChangeId.parse(change)
+            staged = find_staged(s3, state, change)
+            if staged is not None:
+                return show_staged(s3, state, staged)
             past = read_change(s3, state, change, session.host.now())
             record = read_record(s3, state.lake, change)
             before = read_snapshot(s3, state.lake, record.parent)

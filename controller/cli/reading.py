@@ -171,13 +171,13 @@ def print_csv(columns: Sequence[str], rows: Rows) -> None:
     """A line of names, then the rows as they come."""
     out = sys.stdout
     if columns:
-        out.write(",".join(map(_csv_field, columns)) + "\n")
+        out.write(",".join(map(csv_field, columns)) + "\n")
     for piece in rows:
-        out.writelines(",".join(map(_csv_field, row)) + "\n" for row in piece)
+        out.writelines(",".join(map(csv_field, row)) + "\n" for row in piece)
     out.flush()
 
 
-def _csv_field(value: Any) -> str:
+def csv_field(value: Any) -> str:
     """Nothing for null; an empty text in quotes, so that it is no null."""
     if value is None:
         return ""

@@ -13,6 +13,7 @@ from controller.cli.call import Call, warn, with_call
 from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, size_text
 from controller.plan import RunPlan, TablePlan
 from controller.report import RunReport, TableReport
+from glue_jobs.core.errors import UsageError
 
 PLAN = 1
 # Settings that only the jobs heed, or heed as well.
@@ -34,11 +35,14 @@ def plan(call: Call, paths: tuple[str, ...]) -> int:
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
+@click.option("--stage", is_flag=True, help="Prepare the next change of each named table for a look at it; commit nothing, and pause.")
 @with_call
-def run(call: Call, paths: tuple[str, ...], dry_run: bool) -> int:
+def run(call: Call, paths: tuple[str, ...], dry_run: bool, stage: bool) -> int:
     """Bring all active tables, or those named, up to what DMS has written: one run of the controller."""
     call = _narrowed(call, paths)
-    return show_plan(call) if dry_run else run_and_show(call)
+    if stage and not call.settings.paths:
+        raise UsageError("--stage pauses tables until a person has looked, and none is named", "no-table", "name them: run PATH --stage")
+    return show_plan(call) if dry_run else run_and_show(call, stage)
 
 
 def _narrowed(call: Call, paths: Sequence[str]) -> Call:
@@ -60,10 +64,10 @@ def show_plan(call: Call) -> int:
     )
 
 
-def run_and_show(call: Call) -> int:
+def run_and_show(call: Call, stage: bool = False) -> int:
     """Run and print the report; its exit code."""
     with call.session() as session:
-        _, report = session.run()
+        _, report = session.run(stage=stage)
     warn((*without_effect(call), *report.warnings))
     call.output.show(Answer(report.to_dict(), [View(REPORT_COLUMNS, [report_row(table) for table in report.tables])], report_lines(report)))
     return report.exit_code
@@ -122,7 +126,7 @@ def report_row(table: TableReport) -> list[str]:
     files = " ".join(filter(None, [count_text(table.files_added, "+"), count_text(table.files_superseded, "−")]))
     counts = [count_text(table.inserted), count_text(table.updated), count_text(table.deleted), count_text(table.ignored)]
     seconds = f"{table.seconds:.1f}" if table.seconds else ""
-    change = table.changes[-1] if table.changes else ""
+    change = table.staged or (table.changes[-1] if table.changes else "")
     return [table.path, table.action, table.outcome, *counts, count_text(table.table_rows), files, seconds, change]
 
 
@@ -133,11 +137,19 @@ def report_lines(report: RunReport) -> list[str]:
         if table.error is not None:
             lines += problem_lines(table.path, table.outcome, table.error.message, table.error.todo)
         lines += [f"warning: {table.path}: {text}" for text in table.warnings]
+    lines += staged_lines(report)
     lines += activate_lines([table.path for table in report.tables if table.outcome == "inactive"])
     totals = report.totals
     outcomes = ", ".join(f"{totals[name]} {name}" for name in totals if name in {table.outcome for table in report.tables})
     rows = f"{totals['inserted']:,} inserted, {totals['updated']:,} updated, {totals['deleted']:,} deleted"
     return [*lines, "", f"{totals['tables']} table(s): {outcomes or 'nothing to do'}; {rows}; {duration_text(report.seconds)}"]
+
+
+def staged_lines(report: RunReport) -> list[str]:
+    """What can be done with the changes that wait for a person."""
+    words = [f"{shlex.quote(table.path)} {table.staged}" for table in report.tables if table.staged]
+    lines = [f"to look at it: dmslake show {each}; then dmslake commit {each}, or dmslake discard {each}" for each in words]
+    return ["", *lines] if lines else []
 
 
 def activate_lines(paths: Sequence[str]) -> list[str]:

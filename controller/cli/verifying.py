@@ -8,7 +8,7 @@ import re
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -18,14 +18,11 @@ from controller.cli.output import Answer, View, count_text, duration_text, probl
 from controller.cli.running import split_paths
 from controller.gather import Facts, in_threads
 from controller.session import Session
-from glue_jobs.aws.clients import Deadline, aws_error, make_clients, translated
-from glue_jobs.aws.state_table import StateTable
+from glue_jobs.aws.clients import aws_error, translated
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, UsageError
 from glue_jobs.core.state import TableState
 from glue_jobs.core.verify import Finding, Verified
-from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.repair import Repaired, preview_repair, repair_table
-from glue_jobs.protocol.table_run import JobContext
 from glue_jobs.protocol.verify import CheckFiles, Place, verify
 
 VERIFY = 1
@@ -122,7 +119,7 @@ class _Work:
             return Result(str(state.path), found)
         if self._dry_run:
             return Result(str(state.path), found, self._preview(state))
-        repaired = repair_table(self._context(), state.path)
+        repaired = repair_table(self._session.job_context("Repair"), state.path)
         return Result(str(state.path), verify(self._place, state.path, self._check_files), repaired)
 
     def _preview(self, state: TableState) -> Repaired:
@@ -130,14 +127,6 @@ class _Work:
             return preview_repair(self._place, state.path)
         except DmslakeError as error:
             return Repaired(error.exit_code, error=error)
-
-    def _context(self) -> JobContext:
-        """Of a run in this process; its clients stop writing once its lease is over."""
-        settings, host, deadline = self._call.settings, self._session.host, Deadline()
-        settings = replace(settings, run_id=settings.run_id or host.new_id())
-        clients = make_clients(host.variables, deadline)
-        table = StateTable(clients, settings.state_table)
-        return JobContext("Repair", clients, deadline, table, settings, JobLog(settings.run_id, host.now), host.now)
 
 
 # --- the answer

@@ -41,6 +41,7 @@ class TableStatus:
     reason: str = ""
     last_run: dict[str, Any] | None = None
     problem: Problem | None = None
+    erasing: str = ""  # an erase whose versions are not all removed yet
     raw_files_gone: str = ""  # what a person should know of raw files that are gone since they were applied
 
     @property
@@ -98,6 +99,7 @@ def _status(fact: Facts, gathered: Gathered, clash: Problem | None) -> TableStat
         reason=action.reason if isinstance(action, (Rest, Finish, TakeLoad, Rewrite, Truncate)) else "",
         last_run=dict(state.last_run) or None,
         problem=problem,
+        erasing=state.erasing,
         raw_files_gone=gone_text(state, fact.snapshot, fact.listing),
     )
 

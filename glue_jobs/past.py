@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from glue_jobs.aws.clients import Clients, make_clients
@@ -42,7 +42,7 @@ class Past:
     place: Place
 
     def table(self, moment: str = "") -> PastTable:
-        """The table as of a moment. Raises TableBlocked, code version-gone, if bytes of it are no more."""
+        """The table as of a moment. Raises TableBlocked, code version-gone or version-erased, if bytes are no more."""
         with translated():
             return past_table(self.place, str(self.path), self._at(moment).snapshot)
 
@@ -60,8 +60,10 @@ class Past:
         return look(self.clients.s3, self.items, self.path, moment, time.sleep)
 
     def _states(self, start: str, end: str) -> list[Snapshot]:
-        first, last = self._at(start).snapshot.change, self._at(end).snapshot.change
-        return states_between(self.clients.s3, self.place.lake, Lineage(self.clients.s3, self.place.lake, last), first, last)
+        first, last = self._at(start).snapshot, self._at(end).snapshot
+        lineage = Lineage(self.clients.s3, self.place.lake, last.change)
+        states = states_between(self.clients.s3, self.place.lake, lineage, first.change, last.change)
+        return [replace(state, erases=last.erases) for state in states]  # what was erased later is for no reader of the past
 
 
 def open_past(path: str, environment: Mapping[str, str] | None = None, **settings: str) -> Past:

@@ -13,6 +13,7 @@ import click
 from controller.cli.call import Call, with_call
 from controller.cli.looking import Looked, cell, looking, moment_text, state_text
 from controller.cli.output import Answer, labelled
+from glue_jobs.aws.erased import read_erased
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.record import GOES_TO, ChangeRecord
 from glue_jobs.core.snapshot import Snapshot
@@ -35,6 +36,7 @@ class Found:
     life: Any
     undone: int
     notes: tuple[str, ...]
+    erased: dict[str, str]  # data file that is no more → the erase that took it, '' for none
 
 
 @click.command("explain")
@@ -68,10 +70,12 @@ def _look(looked: Looked, text: str) -> Found:
     records = list(rows_path(lineage, snapshot.stands_for))[::-1]
     followed = explaining.followed(records, key)
     roots = {file.path: root(file) for record in every for file in record.added}
-    life = explaining.life_of(looked.place, str(looked.state.path), followed, roots, key)
+    erased = read_erased(looked.session.clients.s3, looked.state.lake, snapshot.erases)
+    life = explaining.life_of(looked.place, str(looked.state.path), followed, roots, key, erased)
     earlier = f"change {followed[0].id} began to tell rows by this key: what was before is not followed"
     notes = (earlier,) if len(followed) < len(records) else ()
-    return Found(snapshot, explaining.key_texts(key), life, _undone(every, records), notes)
+    taken = {step.gone: erased.change_of(looked.state.lake.key + step.gone) for step in life.steps if step.gone}
+    return Found(snapshot, explaining.key_texts(key), life, _undone(every, records), notes, taken)
 
 
 def _undone(every: Sequence[ChangeRecord], records: Sequence[ChangeRecord]) -> int:
@@ -80,8 +84,10 @@ def _undone(every: Sequence[ChangeRecord], records: Sequence[ChangeRecord]) -> i
     return sum(record.kind not in GOES_TO and record.id not in out for record in every)
 
 
-def what_text(step: Any) -> str:
-    """What a change did to the row, in one line."""
+def what_text(step: Any, erase: str = "") -> str:
+    """What a change did to the row, in one line. erase: the change that took the file which would tell."""
+    if step.what == "unknown" and erase:
+        return f"not known (version-erased): a data file of this change, {cell(step.gone)}, was erased for good by change {erase}"
     if step.what == "unknown":
         return UNSURE[bool(step.gone)].format(file=cell(step.gone)) + ("" if step.gone else "; " + _after_text(step.after))
     if step.what == "update":
@@ -111,7 +117,13 @@ def source_text(source: Any) -> tuple[str, str]:
 
 def _lines(looked: Looked, found: Found) -> list[str]:
     rows = [
-        [moment_text(step.record.time)[:-4], step.record.id, step.record.kind, what_text(step), *source_text(step.source)]
+        [
+            moment_text(step.record.time)[:-4],
+            step.record.id,
+            step.record.kind,
+            what_text(step, found.erased.get(step.gone, "")),
+            *source_text(step.source),
+        ]
         for step in found.life.steps
     ]
     undone = f"{found.undone} undone change(s) are not part of this" if found.undone else ""
@@ -141,14 +153,14 @@ def _data(looked: Looked, found: Found) -> dict[str, Any]:
         "change": found.snapshot.change,
         "key": found.key,
         "now": found.life.now,
-        "steps": [_step_data(step) for step in found.life.steps],
+        "steps": [_step_data(step, found.erased.get(step.gone) or None) for step in found.life.steps],
         "undone": found.undone,
         "notes": list(found.notes),
         "files_read": found.life.files,
     }
 
 
-def _step_data(step: Any) -> dict[str, Any]:
+def _step_data(step: Any, erase: str | None) -> dict[str, Any]:
     source = step.source
     told = source and {
         "file": source.file or None, "row": source.row if source.file else None, "operation": source.operation or None,
@@ -164,4 +176,5 @@ def _step_data(step: Any) -> dict[str, Any]:
         "changed": list(step.changed),
         "source": told,
         "gone": step.gone or None,
+        "erased_by": erase,
     }

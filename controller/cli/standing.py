@@ -10,6 +10,7 @@ from controller.cli.call import Call, warn, with_call
 from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, size_text
 from controller.cli.running import activate_lines
 from controller.status import STATUS, TableStatus, check, read_status, status_dict, wants_files
+from glue_jobs.core.erasure import unfinished_text
 
 COLUMNS = ("table", "state", "lag", "pending", "size", "rows", "files", "bytes", "last run")
 
@@ -50,6 +51,8 @@ def _lines(tables: Sequence[TableStatus]) -> list[str]:
             lines += problem_lines(table.path, "the last run failed", str(error.get("message", "")), str(error.get("todo", "")))
         elif table.state in ("paused", "reload-waits", "unfinished", "truncate-due"):
             lines.append(f"{table.path}: {table.reason}")
+        if table.erasing:
+            lines.append(f"{table.path}: {unfinished_text(table.erasing)}: `dmslake erase {table.path} --resume`")
         if table.raw_files_gone and table.state != "truncate-due":
             lines.append(f"{table.path}: {table.raw_files_gone}")
     return lines + activate_lines([table.path for table in tables if table.state == "inactive"])

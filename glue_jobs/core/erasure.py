@@ -23,6 +23,7 @@ from glue_jobs.core.schema import Schema
 HASH_BYTES = 16
 NAMED = 3  # objects that a text names
 KIND = "erase"
+BACK = "erased_keys_back"  # the detail of a record: how many erased keys its raw files bring as rows
 
 
 def canonical(value: Any) -> str:
@@ -60,6 +61,16 @@ def texts_among(keys: ErasedKeys, texts: Iterable[str]) -> set[str]:
     """Those of the canonical texts that are of erased keys."""
     hashes = frozenset(keys.hashes)
     return {text for text in texts if hash_key(keys.salt, text) in hashes}
+
+
+def unfinished_text(change: str) -> str:
+    """What to say of an erase that has not removed everything."""
+    return f"the erase {change} has not removed all versions yet"
+
+
+def back_text(change: str, count: int) -> str:
+    """The warning for a change that brings erased keys back."""
+    return f"change {change} brings {count} erased key(s) back: the source still has them; delete them there, or erase again"
 
 
 def digest_of(versions: Iterable[ErasedVersion]) -> str:

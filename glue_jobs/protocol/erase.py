@@ -31,10 +31,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from glue_jobs.aws.erased import erase_records, read_erased
+from glue_jobs.aws.erased import left_versions, read_erased
 from glue_jobs.aws.objects import hide
 from glue_jobs.aws.records import list_records, read_records
-from glue_jobs.aws.removal import held_versions, left_of, remove_versions
+from glue_jobs.aws.removal import held_versions, remove_versions
 from glue_jobs.aws.uploads import abort_upload, list_open_uploads
 from glue_jobs.core.erasure import (
     KIND,
@@ -249,11 +249,11 @@ def finish_erases(run: TableRun) -> int:
     erases = run.snapshot.erases
     if run.state.publishing:
         raise RetryLater(f"change {run.state.publishing} of {run.state.path} is not published yet", "unfinished-publish", RESUME)
-    left = left_versions(run.s3, run.state.lake, run.snapshot)
+    left = left_versions(run.s3, run.state.lake, erases)
     if left or run.state.erasing:
         _drop_older_uploads(run, max(erases, default=""))
         _remove(run, left)
-        again = left_versions(run.s3, run.state.lake, run.snapshot)
+        again = left_versions(run.s3, run.state.lake, erases)
         if again:
             first = again[0][0]
             raise DmslakeError(
@@ -264,14 +264,6 @@ def finish_erases(run: TableRun) -> int:
     if run.state.erasing:
         _clear(run)
     return len(left)
-
-
-def left_versions(s3: Any, lake: S3Uri, snapshot: Snapshot) -> tuple[tuple[ErasedVersion, bool], ...]:
-    """What S3 still has of the lists of the erases up to the snapshot, each with whether it is visible."""
-    if not snapshot.erases:
-        return ()
-    listed = [each for record in erase_records(s3, lake, snapshot.erases) for each in record.erased]
-    return left_of(s3, lake.bucket, listed)
 
 
 def _remove(run: TableRun, left: tuple[tuple[ErasedVersion, bool], ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from glue_jobs.core.erasure import BACK, back_text
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, Truncate, plan_table, signature
 from glue_jobs.core.raw_gone import UNKNOWN_EXPIRY
@@ -51,7 +52,9 @@ def _take(run: TableRun, worker: Worker, action: Action) -> None:
             return truncated(run.snapshot, action.reason)
         return worker(Task(run.state, run.snapshot, action, change, run.context.settings, run.staging))
 
-    run.change(work, action=type(action).__name__, **_sizes(action))
+    record = run.change(work, action=type(action).__name__, **_sizes(action))
+    if record.details.get(BACK):
+        run.warnings.append(back_text(record.id, record.details[BACK]))
 
 
 def _plan(run: TableRun) -> Action:

@@ -15,6 +15,7 @@ from typing import Any, Callable
 
 from glue_jobs.aws.buckets import check_lake_bucket
 from glue_jobs.aws.catalog import read_table
+from glue_jobs.aws.erased import left_versions, read_erased
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.aws.state_table import StateTable
@@ -110,7 +111,8 @@ def _settled_look(place: Place, path: TablePath, wait: Callable[[float], None]) 
             wait(WAIT_SECONDS)
         item = _item(place.table, path)
         state = read_state(item)
-        if state.lease_owner and (state.publishing or state.catalog_pending) and not _is_dead(place.table, path, state, wait):
+        at_work = state.publishing or state.catalog_pending or (state.erasing and state.erasing == state.head)
+        if state.lease_owner and at_work and not _is_dead(place.table, path, state, wait):
             continue
         look = _look(place, state)
         if _mark(_item(place.table, path)) == _mark(item):
@@ -127,7 +129,7 @@ def _item(table: StateTable, path: TablePath) -> Mapping[str, Any]:
 
 def _mark(item: Mapping[str, Any]) -> tuple[Any, ...]:
     """What moves when a run does something that shows in folder or catalog."""
-    return tuple(item.get(name) for name in ("Head", "Publishing", "CatalogPending", "Fence", "out_path", "CatalogTable"))
+    return tuple(item.get(name) for name in ("Head", "Publishing", "CatalogPending", "Erasing", "Fence", "out_path", "CatalogTable"))
 
 
 def _is_dead(table: StateTable, path: TablePath, state: TableState, wait: Callable[[float], None]) -> bool:
@@ -168,6 +170,7 @@ def _look(place: Place, state: TableState) -> _Look:
     findings += _of_item(state, snapshot)
     folder = compare_folder(snapshot, list_folder(place.s3, state.lake))
     uploads = tuple(list_open_uploads(place.s3, state.lake.bucket, state.lake.key))
+    findings += _of_erases(place.s3, state, snapshot)
     findings += _of_folder(place.s3, state, head, folder, {upload.key for upload in uploads})
     findings += _of_uploads(place.s3, state, head, uploads)
     if state.publishing or state.catalog_pending:
@@ -198,6 +201,16 @@ def _of_item(state: TableState, snapshot: Snapshot) -> Iterator[Finding]:
     if state.cursor != snapshot.cursor:
         todo = "nothing: the next batch goes on from there"
         yield Finding("cursor-moved", NOTE, path, snapshot.cursor or "no cursor", state.cursor or "no cursor", todo)
+
+
+def _of_erases(s3: Any, state: TableState, snapshot: Snapshot) -> Iterator[Finding]:
+    """Versions that an erase should have removed."""
+    left = left_versions(s3, state.lake, snapshot.erases)
+    if left or state.erasing:
+        key, version = (left[0][0].key, left[0][0].version) if left else (state.lake.key, "")
+        where = f"s3://{state.lake.bucket}/{key}"
+        what = f"{len(left)} erased version(s), first {version}" if left else f"the attribute Erasing still names change {state.erasing}"
+        yield Finding("unfinished-erase", DIFFERENCE, where, "no erased version", what, "`dmslake erase PATH --resume`")
 
 
 # --- the folder
@@ -251,9 +264,9 @@ def in_publish(state: TableState, head: ChangeRecord | None) -> frozenset[str]:
 
 
 def _of_folder(s3: Any, state: TableState, head: ChangeRecord | None, folder: Folder, open_keys: set[str]) -> list[Finding]:
-    lake, awaited = state.lake, in_publish(state, head)
+    lake, awaited, erases = state.lake, in_publish(state, head), head.erases if head else ()
     missing = [file for file in folder.missing if file.path not in awaited]
-    sources, _ = find_sources(s3, lake, missing) if missing else ({}, ())
+    sources, _ = find_sources(s3, lake, missing, read_erased(s3, lake, erases)) if missing else ({}, ())
     findings = []
     for file in missing:
         waits = lake.key + file.path in open_keys

@@ -23,8 +23,6 @@ from glue_jobs.spark.net_changes import DELETE, OP
 from glue_jobs.spark.place import Place
 from glue_jobs.spark.raw_batch import open_raw
 
-BACK = "erased_keys_back"  # the detail of a record: how many erased keys its raw files bring
-
 
 def texts_of_keys(keys: pa.Table) -> list[str]:
     """The canonical text of each key; the columns' order is the key's, and none is null."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.aws.ranged import open_object
+from glue_jobs.core.erasure import NOTHING_ERASED, Erased
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.keys import decode_bound, slice_of
 from glue_jobs.core.record import ChangeRecord, DataFile
@@ -114,11 +115,18 @@ def _widens(old: pa.DataType, new: pa.DataType) -> bool:
     return widened(before, after) == after
 
 
-def life_of(place: Place, table: str, records: Sequence[ChangeRecord], roots: dict[str, str], key: pa.Table) -> Life:
+def life_of(
+    place: Place,
+    table: str,
+    records: Sequence[ChangeRecord],
+    roots: dict[str, str],
+    key: pa.Table,
+    erased: Erased = NOTHING_ERASED,
+) -> Life:
     """The life of the row with `key`. records: those that the table's rows are made of, oldest first, all with that key's columns as
-    primary key. roots: path → root, for data files that are copies."""
+    primary key. roots: path → root, for data files that are copies. erased: versions that are for nobody any more."""
     wanted = [(record, file) for record in records for file in record.added if _covers(record, file, key)]
-    versions = find_versions(place, [file for _, file in wanted])
+    versions = find_versions(place, [file for _, file in wanted], erased)
 
     def look(pair: tuple[ChangeRecord, DataFile]) -> _Seen:
         record, file = pair

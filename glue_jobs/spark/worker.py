@@ -6,12 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
+from glue_jobs.core.erasure import BACK
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.intake import Rewrite, TakeBatch, TakeLoad
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.work import Task, Work
 from glue_jobs.spark.apply_batch import apply_batch
 from glue_jobs.spark.engine import Engines
+from glue_jobs.spark.erased_keys import keys_back
 from glue_jobs.spark.load import load_table
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place
 from glue_jobs.spark.rewrite import rewrite_table
@@ -28,7 +30,9 @@ class SparkWorker:
     def __call__(self, task: Task) -> Work:
         with brought_back():
             work = self._work(self._place(task), task)
-        return replace(work, details={**work.details, "engine": self._engines.names})
+            back = keys_back(self._engines, self._place(task), task, work)
+        told = {BACK: back} if back else {}
+        return replace(work, details={**work.details, **told, "engine": self._engines.names})
 
     def _work(self, place: Place, task: Task) -> Work:
         if isinstance(task.action, TakeLoad):

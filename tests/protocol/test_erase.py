@@ -14,11 +14,13 @@ import pytest
 from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.record import ChangeRecord
+from glue_jobs.protocol.converge import abort_uploads
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
-from tests.protocol.runs import die
+from tests.protocol.faults import DENIED, error_answer
+from tests.protocol.runs import die, run_on
 from tests.protocol.test_converge import die_after
-from tests.protocol.wire import Request, Wire
+from tests.protocol.wire import Request, Wire, once
 
 LOADED = [(1, "one"), (2, "two"), (3, "three")]
 FIRST = [(1, "ONE"), (2, "two"), (3, "three"), (4, "four")]
@@ -219,3 +221,224 @@ def test_files_of_undone_and_unlanded_changes_are_searched(history: LakeTable, k
     erased(history, keys(1))
 
     assert (holds(history, 1), history.open_uploads()) == ([], [])
+
+
+# --- what may no longer be used
+
+
+def test_a_rollback_that_needs_an_erased_version_is_refused(history: LakeTable, keys: KeysFile) -> None:
+    """It names the erase, and nothing changes; a change that needs none can be gone back to."""
+    changes = [record.id for record in history.lineage().back()]
+    erase = erased(history, keys(1))
+
+    assert history.run("Rollback", to=changes[0]) == 1
+
+    error = history.item()["LastRun"]["error"]
+    assert (error["code"], history.item()["Head"]) == ("version-erased", erase.id)
+    assert erase.id in error["message"]
+    assert history.rows() == [row for row in SECOND if row[0] != 1]
+
+
+def test_rollback_and_reapply_after_an_erase_work_where_no_erased_version_is_needed(history: LakeTable, keys: KeysFile) -> None:
+    """A batch that came after it is undone and done again; the list of erases stays."""
+    erase = erased(history, keys(1))
+    history.cdc([("U", (2, "TWO"))])
+    assert history.run() == 0
+    later = history.rows()
+
+    assert history.run("Rollback", to=erase.id, resume="true") == 0, history.item()["LastRun"]
+    assert (history.rows(), history.snapshot().erases) == ([row for row in SECOND if row[0] != 1], (erase.id,))
+    assert history.run("Rollback", reapply="all", resume="true") == 0, history.item()["LastRun"]
+
+    assert (history.rows(), history.snapshot().erases, holds(history, 1)) == (later, (erase.id,), [])
+
+
+def test_a_reapply_that_needs_an_erased_version_is_refused(history: LakeTable, keys: KeysFile) -> None:
+    """What was undone before the erase can't come back after it."""
+    assert history.run("Rollback", to=[record.id for record in history.lineage().back()][1], resume="true", skip="true") == 0
+    erased(history, keys(1))
+
+    assert history.run("Rollback", reapply="all") != 0
+
+    assert history.item()["LastRun"]["error"]["code"] in ("version-erased", "nothing-to-reapply")
+    assert holds(history, 1) == []
+
+
+def test_from_the_commit_on_no_listed_version_is_used(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
+    """Also where none is removed yet: a rollback would bring the rows back for good."""
+    changes = [record.id for record in history.lineage().back()]
+    die(wire, history, "Erase", die_after(wire, is_removal, 0), keys=keys(1))
+    assert holds(history, 1)
+
+    assert history.run("Rollback", to=changes[0]) == 1
+
+    assert history.item()["LastRun"]["error"]["code"] == "version-erased"
+    assert "Erasing" in history.item()
+
+
+def test_a_rollback_begun_before_an_erase_can_not_end_after_it(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
+    """Its copies were made from versions that the erase lists; the fence keeps them from being committed, and the erase drops them."""
+    goal = [record.id for record in history.lineage().back()][1]
+    ends: list[int] = []
+
+    def erase_first(forward: Any) -> Any:
+        history.edit(LeaseSeconds=0.05)
+        ends.append(history.run("Erase", keys=keys(1)))
+        return forward()
+
+    rule = once(Request.is_commit, erase_first)
+    assert run_on(wire, history, "Rollback", rule, to=goal, lease_seconds=60) != 0
+
+    assert (ends, holds(history, 1), history.head().kind) == ([0], [], "erase")
+
+
+# --- what stops an erase
+
+
+def is_removal(request: Request) -> bool:
+    """Whether the request removes versions for good."""
+    return request.operation == "DeleteObjects" and b"<VersionId>" in request.body
+
+
+def is_clearing(request: Request) -> bool:
+    return request.operation == "UpdateItem" and b'"Erasing"' in request.body and not request.is_commit()
+
+
+def test_dying_before_the_commit_leaves_nothing_erased(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
+    """The next try does it, and drops the uploads of the first."""
+    die(wire, history, "Erase", die_after(wire, Request.is_commit, 0), keys=keys(1))
+    assert "Erasing" not in history.item()
+    assert (history.rows(), bool(holds(history, 1))) == (SECOND, True)
+
+    erased(history, keys(1))
+
+    assert (holds(history, 1), history.open_uploads()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("matches", "count"),
+    [(Request.is_commit, 1), (Request.is_completion, 1), (is_removal, 0), (is_removal, 1), (is_clearing, 0)],
+    ids=["after the commit", "in converge", "before the removal", "after the removal", "before the clearing"],
+)
+def test_a_dead_erase_is_ended_by_resume(history: LakeTable, keys: KeysFile, wire: Wire, matches: Any, count: int) -> None:
+    """Loads converge and go on meanwhile, verify tells, and a run of Erase without keys ends it."""
+    die(wire, history, "Erase", die_after(wire, matches, count), keys=keys(1))
+    history.cdc([("U", (2, "TWO"))])
+    assert history.run() == 0
+    assert history.item()["Erasing"] == history.snapshot().erases[0]
+    assert history.verify() == ["unfinished-erase"]
+
+    assert history.run("Erase", resume="true") == 0, history.item()["LastRun"]
+
+    history.check_folder()
+    assert (holds(history, 1), history.verify(), "Erasing" in history.item()) == ([], [], False)
+    assert history.rows() == [(2, "TWO"), (3, "THREE"), (4, "four")]
+
+
+def test_without_permission_it_fails_and_is_ended_later(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
+    """The change stands, the versions too; what to do is said."""
+    deny = once(is_removal, lambda _: error_answer(Request("DeleteObjects", "", b""), DENIED))
+    assert run_on(wire, history, "Erase", deny, keys=keys(1)) == 3
+    error = history.item()["LastRun"]["error"]
+    assert (error["code"], "resume" in error["todo"] or "s3:DeleteObject" in error["todo"]) == ("access-denied", True)
+    assert (history.rows(), bool(holds(history, 1))) == ([row for row in SECOND if row[0] != 1], True)
+
+    assert history.run("Erase", resume="true") == 0
+
+    assert (holds(history, 1), "Erasing" in history.item()) == ([], False)
+
+
+def test_an_erase_ends_an_earlier_one_first(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
+    """Both lists are worked off."""
+    die(wire, history, "Erase", die_after(wire, is_removal, 0), keys=keys(1))
+
+    record = erased(history, keys(2))
+
+    assert (holds(history, 1), holds(history, 2), len(record.erases)) == ([], [], 2)
+
+
+def test_an_item_that_forgot_the_erase_does_not_hide_it(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
+    """A person saved an older form: the list is in the record."""
+    die(wire, history, "Erase", die_after(wire, is_removal, 0), keys=keys(1))
+    history.remove("Erasing")
+    assert "unfinished-erase" in history.verify()
+
+    assert history.run("Erase", resume="true") == 0
+
+    assert (holds(history, 1), history.verify()) == ([], [])
+
+
+def test_a_lost_erase_was_none(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
+    """Its uploads were gone before they were published: the rows are there again, and no list holds."""
+    die(wire, history, "Erase", die_after(wire, Request.is_commit, 1), keys=keys(1))
+    lost = history.head()
+    abort_uploads(history.clients.s3, history.out_path, lost.added)
+
+    assert history.run() == 0
+
+    history.check_folder()
+    assert (history.rows(), history.snapshot().erases, "Erasing" in history.item()) == (SECOND, (), False)
+    assert history.verify() == []
+    assert erased(history, keys(1)).erases != (lost.id,)
+
+
+def test_it_is_refused_when_something_came_between(history: LakeTable, keys: KeysFile) -> None:
+    """What was shown is what is done: another head, or another list, is not."""
+    head = history.item()["Head"]
+    first = refusal(history, keys=keys(1), from_change="0000000001-000001-00000000")
+    second = refusal(history, keys=keys(1), from_change=head, shown="0" * 32)
+
+    assert (first["code"], second["code"], history.item()["Head"]) == ("moved-on", "moved-on", head)
+    assert holds(history, 1)
+
+
+def test_a_visible_stray_with_the_key_is_hidden_before_it_is_removed(history: LakeTable, keys: KeysFile) -> None:
+    """Somebody copied a hidden version over its key: removing only that one would let the older version be read."""
+    s3, lake = history.clients.s3, history.out_path
+    path = next(path for record in history.lineage().back() for path in record.superseded)
+    (held,) = held_versions(s3, lake.bucket, lake.key + path)
+    source = {"Bucket": lake.bucket, "Key": held.key, "VersionId": held.version}
+    s3.copy_object(Bucket=lake.bucket, Key=held.key, CopySource=source)
+    assert path in history.visible()
+
+    assert history.run("Erase", keys=keys(1)) == 0
+
+    history.check_folder()
+    assert holds(history, 1) == []
+
+
+# --- keys that come back
+
+
+def test_a_batch_that_brings_an_erased_key_back_is_reported(history: LakeTable, keys: KeysFile) -> None:
+    """The source still has the row; deletes and other keys are no return."""
+    erased(history, keys(1))
+    history.cdc([("D", (1, None)), ("U", (2, "TWO"))])
+    assert history.run() == 0
+    assert (history.item()["LastRun"]["warnings"], "erased_keys_back" in history.head().details) == ([], False)
+    history.cdc([("I", (1, "back")), ("I", (9, "nine"))])
+
+    assert history.run() == 0
+
+    (warning,) = history.item()["LastRun"]["warnings"]
+    assert (history.head().details["erased_keys_back"], "1 erased key(s) back" in warning) == (1, True)
+
+
+def test_a_reload_that_brings_an_erased_key_back_is_reported(history: LakeTable, keys: KeysFile) -> None:
+    """Also where its column has another type by then."""
+    erased(history, keys(1))
+    history.load([("1", "one"), ("2", "two")], columns=pa.schema([("id", pa.string()), ("name", pa.string())]))
+    history.edit(LoadQuietMinutes="0")
+
+    assert history.run("LoadInitial") == 0
+
+    assert history.head().details["erased_keys_back"] == 1
+
+
+def test_nothing_is_read_for_that_in_a_table_without_an_erase(history: LakeTable, wire: Wire) -> None:
+    """Each raw file is fetched once."""
+    key = history.cdc([("U", (2, "TWO"))])
+
+    assert run_on(wire, history, "LoadIncremental") == 0
+
+    assert len([request for request in wire.of("GetObject") if request.key == key]) <= 2

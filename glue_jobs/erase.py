@@ -1,13 +1,13 @@
 """Glue job Erase: rows of given keys go, and every data version that still holds one is removed for good. Its role alone may do that.
 
---keys s3://…     Parquet or CSV with the key's columns, or a folder of Parquet
+--erase_keys s3://…  Parquet or CSV with the key's columns, or a folder of Parquet
 --key a,b         the columns by which rows are found; else the primary key
 --from_change ID  only if that change is still the head
 --shown DIGEST    only if the list of versions is still the one that was shown (`dmslake erase` gives both)
 --dry_run true    only log what would be done
 --resume true     remove what an earlier erase left; no keys are given then
 
-aws glue start-job-run --job-name Erase --arguments '{"--path": "bucket/prefix/schema/table", "--keys": "s3://bucket/keys.csv"}'
+aws glue start-job-run --job-name Erase --arguments '{"--path": "bucket/prefix/schema/table", "--erase_keys": "s3://bucket/keys.csv"}'
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     variables = os.environ if environment is None else environment
 
     def act(settings: Settings, given: Mapping[str, str]) -> Act:
-        keys = given.get("keys", "").strip()
+        keys = given.get("erase_keys", "").strip()
         if read_flag(given, "resume"):
             if keys:
-                raise UsageError("--resume takes no keys", "bad-argument", "an erase that was begun knows its list; leave out --keys")
+                raise UsageError("--resume takes no keys", "bad-argument", "an erase that was begun knows its list; leave out --erase_keys")
             return resume()
         if not keys:
-            raise UsageError("no keys are given", "bad-argument", "give --keys FILE, or --resume true to end an erase that was begun")
+            raise UsageError("no keys are given", "bad-argument", "give --erase_keys FILE, or --resume true to end an erase that was begun")
         if len(settings.paths) != 1:
             raise UsageError("keys are of one table", "bad-argument", "give one table in --path")
         eraser = RowEraser(settings, variables, keys, split_key(given.get("key", "")))

@@ -14,6 +14,7 @@ from controller.cli.applying import apply
 from controller.cli.asking import recover, reload, repartition, schema, unblock, widen
 from controller.cli.call import setting_options
 from controller.cli.comparing import diff
+from controller.cli.erasing import erase
 from controller.cli.explaining import explain
 from controller.cli.listing import settings
 from controller.cli.local import capture, demo, up
@@ -34,7 +35,7 @@ INTERRUPTED = 130
 COMMANDS = (
     demo, up, capture, tables, activate, deactivate, plan, run_command, status,
     history, show, read, diff, explain, rollback, reapply, commit, discard, verify_command,
-    apply, adopt, reload, unblock, recover, schema, widen, repartition, settings,
+    apply, erase, adopt, reload, unblock, recover, schema, widen, repartition, settings,
 )  # fmt: skip
 
 

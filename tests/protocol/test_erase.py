@@ -79,7 +79,7 @@ def holds(table: LakeTable, value: Any, column: str = "id") -> list[str]:
 
 def erased(table: LakeTable, keys: str, **settings: Any) -> ChangeRecord:
     """The record of an erase that must work; the folder and the item are checked."""
-    assert table.run("Erase", keys=keys, **settings) == 0, table.item()["LastRun"]
+    assert table.run("Erase", erase_keys=keys, **settings) == 0, table.item()["LastRun"]
     table.check_folder()
     assert "Erasing" not in table.item()
     assert table.verify() == []
@@ -139,7 +139,7 @@ def test_a_key_that_nothing_holds_changes_nothing(history: LakeTable, keys: Keys
     """It is an error, because a person meant somebody."""
     before = (history.item()["Head"], history.rows())
 
-    error = refusal(history, keys=keys(99))
+    error = refusal(history, erase_keys=keys(99))
 
     assert (error["code"], history.item()["Head"], history.rows()) == ("no-key-found", *before)
 
@@ -148,7 +148,7 @@ def test_a_dry_run_changes_nothing(history: LakeTable, keys: KeysFile) -> None:
     """It only looks."""
     before = (history.item()["Head"], holds(history, 1))
 
-    assert history.run("Erase", keys=keys(1), dry_run="true") == 0
+    assert history.run("Erase", erase_keys=keys(1), dry_run="true") == 0
 
     assert (history.item()["Head"], holds(history, 1)) == before
     assert history.item()["LastRun"]["note"] == "dry run: nothing was changed"
@@ -267,7 +267,7 @@ def test_a_reapply_that_needs_an_erased_version_is_refused(history: LakeTable, k
 def test_from_the_commit_on_no_listed_version_is_used(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
     """Also where none is removed yet: a rollback would bring the rows back for good."""
     changes = [record.id for record in history.lineage().back()]
-    die(wire, history, "Erase", die_after(wire, is_removal, 0), keys=keys(1))
+    die(wire, history, "Erase", die_after(wire, is_removal, 0), erase_keys=keys(1))
     assert holds(history, 1)
 
     assert history.run("Rollback", to=changes[0]) == 1
@@ -283,7 +283,7 @@ def test_a_rollback_begun_before_an_erase_can_not_end_after_it(history: LakeTabl
 
     def erase_first(forward: Any) -> Any:
         history.edit(LeaseSeconds=0.05)
-        ends.append(history.run("Erase", keys=keys(1)))
+        ends.append(history.run("Erase", erase_keys=keys(1)))
         return forward()
 
     rule = once(Request.is_commit, erase_first)
@@ -306,7 +306,7 @@ def is_clearing(request: Request) -> bool:
 
 def test_dying_before_the_commit_leaves_nothing_erased(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
     """The next try does it, and drops the uploads of the first."""
-    die(wire, history, "Erase", die_after(wire, Request.is_commit, 0), keys=keys(1))
+    die(wire, history, "Erase", die_after(wire, Request.is_commit, 0), erase_keys=keys(1))
     assert "Erasing" not in history.item()
     assert (history.rows(), bool(holds(history, 1))) == (SECOND, True)
 
@@ -322,7 +322,7 @@ def test_dying_before_the_commit_leaves_nothing_erased(history: LakeTable, keys:
 )
 def test_a_dead_erase_is_ended_by_resume(history: LakeTable, keys: KeysFile, wire: Wire, matches: Any, count: int) -> None:
     """Loads converge and go on meanwhile, verify tells, and a run of Erase without keys ends it."""
-    die(wire, history, "Erase", die_after(wire, matches, count), keys=keys(1))
+    die(wire, history, "Erase", die_after(wire, matches, count), erase_keys=keys(1))
     history.cdc([("U", (2, "TWO"))])
     assert history.run() == 0
     assert history.item()["Erasing"] == history.snapshot().erases[0]
@@ -338,7 +338,7 @@ def test_a_dead_erase_is_ended_by_resume(history: LakeTable, keys: KeysFile, wir
 def test_without_permission_it_fails_and_is_ended_later(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
     """The change stands, the versions too; what to do is said."""
     deny = once(is_removal, lambda _: error_answer(Request("DeleteObjects", "", b""), DENIED))
-    assert run_on(wire, history, "Erase", deny, keys=keys(1)) == 3
+    assert run_on(wire, history, "Erase", deny, erase_keys=keys(1)) == 3
     error = history.item()["LastRun"]["error"]
     assert (error["code"], "resume" in error["todo"] or "s3:DeleteObject" in error["todo"]) == ("access-denied", True)
     assert (history.rows(), bool(holds(history, 1))) == ([row for row in SECOND if row[0] != 1], True)
@@ -350,7 +350,7 @@ def test_without_permission_it_fails_and_is_ended_later(history: LakeTable, keys
 
 def test_an_erase_ends_an_earlier_one_first(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
     """Both lists are worked off."""
-    die(wire, history, "Erase", die_after(wire, is_removal, 0), keys=keys(1))
+    die(wire, history, "Erase", die_after(wire, is_removal, 0), erase_keys=keys(1))
 
     record = erased(history, keys(2))
 
@@ -359,7 +359,7 @@ def test_an_erase_ends_an_earlier_one_first(history: LakeTable, keys: KeysFile, 
 
 def test_an_item_that_forgot_the_erase_does_not_hide_it(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
     """A person saved an older form: the list is in the record."""
-    die(wire, history, "Erase", die_after(wire, is_removal, 0), keys=keys(1))
+    die(wire, history, "Erase", die_after(wire, is_removal, 0), erase_keys=keys(1))
     history.remove("Erasing")
     assert "unfinished-erase" in history.verify()
 
@@ -370,7 +370,7 @@ def test_an_item_that_forgot_the_erase_does_not_hide_it(history: LakeTable, keys
 
 def test_a_lost_erase_was_none(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
     """Its uploads were gone before they were published: the rows are there again, and no list holds."""
-    die(wire, history, "Erase", die_after(wire, Request.is_commit, 1), keys=keys(1))
+    die(wire, history, "Erase", die_after(wire, Request.is_commit, 1), erase_keys=keys(1))
     lost = history.head()
     abort_uploads(history.clients.s3, history.out_path, lost.added)
 
@@ -385,8 +385,8 @@ def test_a_lost_erase_was_none(history: LakeTable, keys: KeysFile, wire: Wire) -
 def test_it_is_refused_when_something_came_between(history: LakeTable, keys: KeysFile) -> None:
     """What was shown is what is done: another head, or another list, is not."""
     head = history.item()["Head"]
-    first = refusal(history, keys=keys(1), from_change="0000000001-000001-00000000")
-    second = refusal(history, keys=keys(1), from_change=head, shown="0" * 32)
+    first = refusal(history, erase_keys=keys(1), from_change="0000000001-000001-00000000")
+    second = refusal(history, erase_keys=keys(1), from_change=head, shown="0" * 32)
 
     assert (first["code"], second["code"], history.item()["Head"]) == ("moved-on", "moved-on", head)
     assert holds(history, 1)
@@ -401,7 +401,7 @@ def test_a_visible_stray_with_the_key_is_hidden_before_it_is_removed(history: La
     s3.copy_object(Bucket=lake.bucket, Key=held.key, CopySource=source)
     assert path in history.visible()
 
-    assert history.run("Erase", keys=keys(1)) == 0
+    assert history.run("Erase", erase_keys=keys(1)) == 0
 
     history.check_folder()
     assert holds(history, 1) == []

@@ -73,6 +73,9 @@ def test_a_table_is_adopted_and_goes_on(sample: LakeTable, past_world: PastWorld
     assert sample.head().kind == "adopt"
     sample.sync()
     assert sample.rows() == [(1, "ONE"), (9, "nine")]
+    told = lake_command("explain", str(sample.path), "--key", "9", "--output", "json")
+    assert (told.code, [step["kind"] for step in told.json["steps"]]) == (0, ["adopt"])
+    assert lake_command("diff", str(sample.path), "previous").code == 0
     again = lake_command("adopt", str(sample.path), "--dry-run")
     assert (again.code, "has changes already" in again.err) == (1, True)
 

@@ -411,6 +411,84 @@ def test_a_glue_table_at_the_same_place_is_taken_over(make_table: TableMaker) ->
     assert [column["Name"] for column in table.catalog_table()["StorageDescriptor"]["Columns"]] == ["id"]
 
 
+def test_a_deleted_file_of_the_other_program_is_repaired(sample: LakeTable) -> None:
+    """It comes back from its version under one of our names, and is still read without its `Op`."""
+    adopted(sample)
+    (path,) = [path for path in sample.snapshot().files if "part-00002" in path]
+    sample.clients.s3.delete_object(Bucket=sample.out_path.bucket, Key=sample.out_path.key + path)
+    assert sample.verify() == ["missing-file"]
+
+    assert sample.repair().code == 0
+
+    assert sample.verify() == []
+    assert sample.rows(visible=set(sample.snapshot().files)) == ROWS
+    sample.sync()
+    assert sample.verify() == []
+
+
+def test_a_later_run_of_the_other_program_is_found(sample: LakeTable) -> None:
+    """Verify names its file."""
+    adopted(sample)
+
+    put(sample, "part-00009.parquet", {"Op": ["I"], "id": ids(1), "name": ["one"]})
+
+    assert sample.verify() == ["foreign-file"]
+
+
+def test_a_deleted_item_can_be_adopted_again(sample: LakeTable) -> None:
+    """The adoption leaves no trace in the folder: a new item says again where the table stands, and its change comes after."""
+    adopted(sample)
+    first, cursor = sample.head().id, sample.item()["LastIncrementalFile"].rsplit("/", 1)[-1]
+    sample.clients.dynamodb.delete_item(TableName=sample.state_table.name, Key={"path": {"S": str(sample.path)}})
+    sample.state_table.create({**default_item(sample.path, str(sample.out_path)), "PrimaryKey": "id"})
+
+    adopted(sample, cursor=cursor, load_date=FUTURE)
+
+    assert sample.head().id > first
+    assert sample.head().parent == ""
+    assert sample.rows(visible=set(sample.snapshot().files)) == ROWS
+
+
+def test_a_table_without_key(make_table: TableMaker) -> None:
+    """Rows may come twice; inserts are appended."""
+    table = make_table(primary_key="null")
+    table.edit(LastFullLoadDate=FUTURE)
+    put(table, "a.parquet", {"id": ids(1, 1), "name": ["one", "one"]})
+
+    adopted(table)
+    table.cdc([("I", (1, "one"))])
+    table.sync()
+
+    assert table.rows() == [(1, "one")] * 3
+    assert table.verify() == []
+
+
+def test_a_key_of_several_columns_one_of_them_a_partition(make_table: TableMaker) -> None:
+    """The folder's part of the key counts, in bounds and where keys come twice."""
+    table = make_table(columns=SOLD, primary_key="region,id", partition_key="region")
+    table.edit(LastFullLoadDate=FUTURE)
+    put(table, "region=a/p.parquet", {"id": ids(1, 2), "name": ["a1", "a2"]})
+    put(table, "region=b/p.parquet", {"id": ids(1), "name": ["b1"]})
+
+    adopted(table, columns='{"region": "string"}')
+    table.cdc([("U", (1, "B1", "b")), ("D", (2, None, "a"))])
+    table.sync()
+
+    assert table.rows() == [(1, "B1", "b"), (1, "a1", "a")]
+    assert table.verify() == []
+
+
+def test_every_rewrite_drops_what_is_no_column(sample: LakeTable) -> None:
+    """A renamed column: the files of the other program are all replaced."""
+    adopted(sample)
+    sample.delete_raw("20240501-120002000.parquet")  # it has the column's old name
+    sample.edit(Request="schema-rename:name=title")
+    sample.sync()
+
+    assert all(names_in(sample, path) == ["id", "title"] for path in sample.snapshot().files)
+    assert sample.verify() == []
+
+
 def requests_of(make: Callable[[], LakeTable], wire: Wire) -> list[Request]:
     """The requests of an undisturbed adoption."""
     assert run_on(wire, make(), "Adopt", lease_seconds=LONG_LEASE) == 0

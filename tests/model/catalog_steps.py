@@ -28,7 +28,15 @@ def catalog_update(turn: Turn) -> Iterator[Step]:
         yield turn.to("catalog_read", "the table was changed: read again", table=None)
     else:
         written = now._replace(version=now.version + 1, fence=turn.writer.fence, columns=mine.columns)
-        yield turn.to("partitions", f"table of {mine.id}, fence {written.fence}", turn.state._replace(catalog=written), table=None)
+        at = "catalog_clear" if _has_partitions(turn) else "partitions"
+        yield turn.to(at, f"table of {mine.id}, fence {written.fence}", turn.state._replace(catalog=written), table=None)
+
+
+def _has_partitions(turn: Turn) -> bool:
+    """What comes back was in the catalog before, unless the table is another one. Who finishes another's change looks at all of them."""
+    mine, before = turn.mine, turn.mine.parent
+    same = before is not None and (mine.columns, mine.layout) == (before.columns, before.layout)
+    return same and mine.kind in ("rollback", "reapply") and mine.fence == turn.writer.fence
 
 
 def catalog_delete(turn: Turn) -> Iterator[Step]:

@@ -144,9 +144,11 @@ def plain_run(state: State, rules: Rules, faults: frozenset[str] = frozenset(), 
     return canonical(state)
 
 
-def walk(state: State, jobs: tuple[str, ...], rules: Rules = ALL, faults: frozenset[str] = frozenset()) -> Iterator[tuple[str, State]]:
+def walk(
+    state: State, jobs: tuple[str, ...], rules: Rules = ALL, faults: frozenset[str] = frozenset(), name: str = "Z"
+) -> Iterator[tuple[str, State]]:
     """The requests of a run that is alone, each with the state after it; of several outcomes always the first, the good one."""
-    state = state._replace(writers=(new_writer("Z", jobs),))
+    state = state._replace(writers=(new_writer(name, jobs),))
     for _ in range(PLAIN_RUN_STEPS):
         request = state.writers[0].at
         if request == "end":

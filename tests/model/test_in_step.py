@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,9 +31,23 @@ OPERATIONS = {
     "catalog_update": ("UpdateTable",),
     "partitions": ("BatchCreatePartition",),
     "catalog_clear": ("UpdateItem",),
+    "stage_pause": ("UpdateItem",),
+    "discard_mark": ("PutObject",),
+    "discard_abort": ("AbortMultipartUpload",),
+    "unpause": ("UpdateItem",),
+    "drop_older": ("AbortMultipartUpload",),
+    "remove": ("DeleteObjects",),
+    "clear_erasing": ("UpdateItem",),
     "release": ("UpdateItem",),
 }
-WORK = {"batch": ("CreateMultipartUpload", "UploadPart", "PutObject"), "rollback": ("CreateMultipartUpload", "UploadPartCopy", "PutObject")}
+UPLOADS = ("CreateMultipartUpload", "UploadPart", "PutObject")
+WORK = {
+    "batch": UPLOADS,
+    "rollback": ("CreateMultipartUpload", "UploadPartCopy", "PutObject"),
+    "stage": UPLOADS,
+    "commit": ("PutObject",),
+    "erase": UPLOADS,
+}
 CATALOG = frozenset({"catalog"})
 
 
@@ -86,6 +101,51 @@ def test_a_run_that_takes_a_lost_change_back(loaded: LakeTable) -> None:
     assert _sent(wire.requests) == _modelled(state, "batch")
 
 
+def test_a_staged_batch_that_is_committed(loaded: LakeTable) -> None:
+    """Uploads, record and pause; then a record of its own, and what follows every commit."""
+    staging, committing = Wire(), Wire()
+    assert run_on(staging, loaded, "LoadIncremental", stage="true") == 0
+    with committing.connected():
+        ended = loaded.commit(loaded.item()["LastRun"]["staged"])
+
+    state = first_state((), 1)
+    assert (ended.code, ended.error) == (0, None)
+    assert _sent(staging.requests) == _modelled(state, "stage")
+    assert _sent(committing.requests) == _modelled(_after(state, "stage"), "commit")
+
+
+def test_a_staged_batch_that_is_discarded(loaded: LakeTable) -> None:
+    """The mark, the aborts, the pause."""
+    wire = Wire()
+    assert loaded.run(stage="true") == 0
+    with wire.connected():
+        ended = loaded.discard(loaded.item()["LastRun"]["staged"])
+
+    assert (ended.code, ended.error) == (0, None)
+    assert _sent(wire.requests) == _modelled(_after(first_state((), 1), "stage"), "discard")
+
+
+def test_an_erase_over_a_staged_batch(loaded: LakeTable, tmp_path: Path) -> None:
+    """As any change; then it aborts the uploads that wait, removes the versions, and clears Erasing."""
+    wire, keys = Wire(), tmp_path / "keys.csv"
+    keys.write_text("id\n1\n")
+    assert loaded.run(stage="true") == 0
+    assert run_on(wire, loaded, "Erase", erase_keys=str(keys)) == 0
+
+    assert loaded.open_uploads() == []
+    assert _sent(wire.requests) == _modelled(_after(first_state((), 1), "stage"), "erase")
+
+
+def test_an_erase_that_died_before_it_removed_anything(loaded: LakeTable, tmp_path: Path) -> None:
+    """The next run of Erase publishes, removes and clears."""
+    wire, dying, keys = Wire(), Wire(), tmp_path / "keys.csv"
+    keys.write_text("id\n1\n")
+    die(dying, loaded, "Erase", _after_commit(dying), erase_keys=str(keys))
+    assert run_on(wire, loaded, "Erase", resume="true") == 0
+
+    assert _sent(wire.requests) == _modelled(_committed(first_state((), 1), "erase"), "resume")
+
+
 def _after_commit(wire: Wire) -> Rule:
     """Die once the commit took effect."""
 
@@ -107,16 +167,16 @@ def _modelled(state: State, job: str) -> list[str]:
 
 def _operations(state: State, job: str) -> Iterator[str]:
     for request, after in walk(state, (job,), faults=CATALOG):
-        worked = request == "work" and after.writers[0].at == "commit"
+        worked = request == "work" and after.writers[0].at in ("commit", "stage_pause")
         yield from WORK[job] if worked else OPERATIONS.get(request, ())
 
 
 def _after(state: State, *jobs: str) -> State:
-    for _, after in walk(state, jobs, faults=CATALOG):
+    for _, after in walk(state, jobs, faults=CATALOG, name="A"):
         state = after
     return state
 
 
-def _committed(state: State) -> State:
+def _committed(state: State, job: str = "batch") -> State:
     """The state in which a run that dies right after its commit leaves the table."""
-    return next(after for request, after in walk(state, ("batch",), faults=CATALOG) if request == "commit")
+    return next(after for request, after in walk(state, (job,), faults=CATALOG, name="A") if request == "commit")

@@ -140,7 +140,7 @@ def ways(state: TableState, past: Past, change: PastChange) -> list[tuple[str, s
     if change.standing == LOST or past.lineage is None:
         return []
     out = []
-    if change.standing in (HEAD, LIVE):
+    if change.standing in (HEAD, LIVE) and not (record.erased and record.superseded):  # those files are no more
         out.append(("to undo it", f"dmslake rollback {path} --undo {record.id}"))
     tail = undone_tail(past.lineage, past.lineage(state.head)) if change.standing in (HEAD, UNDONE) else ()
     if change.standing == HEAD and stands_for(record) != record.id and tail:

@@ -17,6 +17,7 @@ from controller.history import NO, PastChange, Restorable, epoch_text, shown_tim
 from controller.past import Past, read_change, read_past
 from controller.session import Session
 from controller.staged import read_staged_changes
+from glue_jobs.aws.erased import left_versions
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import DmslakeError, name_table
@@ -157,6 +158,7 @@ def _show(session: Session, state: TableState, change: str) -> Answer:
             record = read_record(s3, state.lake, change)
             before = read_snapshot(s3, state.lake, record.parent)
             after = snapshot_of(s3, state.lake, record)
+            left = len(left_versions(s3, state.lake, (record.id,))) if record.erased else 0
     except DmslakeError as error:
         raise name_table(error, str(state.path)) from None
     warn(_warnings(state, past))
@@ -164,6 +166,9 @@ def _show(session: Session, state: TableState, change: str) -> Answer:
     commands = ways(state, past, found)
     data = {"show": SHOW, "path": str(state.path), **_answer(found), "record": json.loads(to_json(record)), "commands": dict(commands)}
     lines = change_lines(state, record, before, after, found.standing, _restorable_words(found, past))
+    if record.erased:
+        data["erased_left"] = left
+        lines.append(f"erased: {len(record.erased):,} version(s) on its list, {left:,} of them not removed yet")
     return Answer(data, (), [*lines, *change_views(record, before), "", *labelled(commands)])
 
 

@@ -112,7 +112,8 @@ def test_readers_of_the_past_say_which_erase_took_it(past_world: PastWorld, lake
     assert (shown.code, lake_command("verify", path).code) == (0, 0)
     record = table.head()
     assert record.erased_keys is not None
-    assert "three" not in shown.out.lower()
+    assert (shown.json["erased_left"], len(record.erased), "three" in shown.out.lower()) == (0, 3, False)
+    assert "3 version(s) on its list, 0 of them not removed yet" in lake_command("show", path, erase).out
 
 
 def test_resume_ends_an_erase_and_says_if_there_is_none(past_world: PastWorld, lake_command: Command, keys: str) -> None:

@@ -1,0 +1,42 @@
+"""What a replay is made from: the change records that a table's rows come from, and whether their raw files are all there. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from glue_jobs.aws.erased import read_erased
+from glue_jobs.aws.objects import list_files
+from glue_jobs.core.erasure import Erased
+from glue_jobs.core.paths import S3Uri, TablePath, changes_folder
+from glue_jobs.core.record import ChangeRecord
+from glue_jobs.core.replay import check_inputs, check_kinds, fold_of, gone_attachments, inputs_of
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.protocol.lineage import Lineage
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The changes that the rows of `head` come from, oldest first. erased: versions that nobody may use any more. gone: change → why the
+    rows that a person gave it are not there."""
+
+    head: Snapshot
+    records: tuple[ChangeRecord, ...]
+    erased: Erased
+    gone: Mapping[str, str]
+
+
+def read_fold(s3: Any, lake: S3Uri, path: TablePath, change: str) -> Fold:
+    """The fold of the table's state after `change`. Raises TableBlocked, code replay-not-possible, that says what it lacks."""
+    head = read_snapshot(s3, lake, change)
+    records = fold_of(Lineage(s3, lake, change), head.stands_for)
+    check_kinds(str(path), records)
+    if inputs_of(records):
+        listed = {file.key: file.etag for file in list_files(s3, path.raw.bucket, path.raw.key)}
+        check_inputs(str(path), path.raw.bucket, records, listed)
+    erased = read_erased(s3, lake, head.erases)
+    folder = changes_folder(lake)
+    keys = {name: folder.join(name).key for record in records if record.given for name in (record.given.deletes, record.given.updates)}
+    return Fold(head, records, erased, dict(gone_attachments(records, erased, keys)))

@@ -37,8 +37,10 @@ OPERATIONS = ROOT / "docs" / "operations.md"
 UNDO = ROOT / "docs" / "undo.md"
 PAST = ROOT / "docs" / "past.md"
 ADOPT = ROOT / "docs" / "adopt.md"
+STAGE = ROOT / "docs" / "stage.md"
+CORRECT = ROOT / "docs" / "correct.md"
 SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
-RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT}
+RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT}
 RUN_ELSEWHERE = {ROOT / "docs" / "capture.md"}
 
 
@@ -136,7 +138,8 @@ def test_operations_from_top_to_bottom(shell: DocumentShell) -> None:
 
 
 def test_undo_from_top_to_bottom(shell: DocumentShell) -> None:
-    """Every command of docs/undo.md and, on its tables, of docs/past.md succeeds; nothing is undone then, and verify finds nothing."""
+    """Every command of docs/undo.md and, on its tables, of docs/past.md, docs/stage.md and docs/correct.md succeeds; nothing is undone after the
+    first, and verify finds nothing."""
     undone = "\n".join(shell.run(block) for block in blocks(UNDO) if block.language == "sh")
     end = shell.run(Block("sh", "", "dmslake verify shop.orders shop.stores; dmslake history shop.orders --output json"))
     assert "exit code 5" in undone
@@ -149,6 +152,18 @@ def test_undo_from_top_to_bottom(shell: DocumentShell) -> None:
     assert re.search(r"^rows +[\d,]+ → [\d,]+: ", printed, re.MULTILINE)
     assert re.search(r"LOAD\d+\.parquet, row 1179", printed)
     assert "'_change_type': 'insert'" in printed
+
+    staged = "\n".join(shell.run(block) for block in blocks(STAGE) if block.language == "sh")
+    assert "staged: it waits for a person" in staged
+    assert re.search(r"^[^\n]*,_change_type$", staged, re.MULTILINE)
+    assert "is committed as change" in staged
+    assert re.search(r"is discarded; [1-9]\d* upload", staged)
+
+    corrected = "\n".join(shell.run(block) for block in blocks(CORRECT) if block.language in ("sh", "python"))
+    assert re.search(r"^not found +1 key\(s\): 999$", corrected, re.MULTILINE)
+    assert re.search(r"^rows matched +[1-9]\d* before, [1-9]\d* after$", corrected, re.MULTILINE)
+    assert re.search(r"^rows +[\d,]+ → [\d,]+: 0 inserted, [1-9]\d* updated, 0 deleted$", corrected, re.MULTILINE)
+    assert "corrected by change 0" in corrected
 
 
 def test_adopt_from_top_to_bottom(shell: DocumentShell) -> None:

@@ -9,7 +9,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Callable
 
 import click
 
@@ -19,9 +19,10 @@ from controller.cli.running import split_paths
 from controller.gather import Facts, in_threads
 from controller.session import Session
 from glue_jobs.aws.clients import aws_error, translated
-from glue_jobs.core.errors import ConfigurationError, DmslakeError, UsageError
+from glue_jobs.core.errors import ConfigurationError, DmslakeError, TableBlocked, UsageError
+from glue_jobs.core.paths import TablePath
 from glue_jobs.core.state import TableState
-from glue_jobs.core.verify import Finding, Verified
+from glue_jobs.core.verify import FileReport, Finding, Verified
 from glue_jobs.protocol.repair import Repaired, preview_repair, repair_table
 from glue_jobs.protocol.verify import CheckFiles, Place, verify
 
@@ -32,6 +33,17 @@ COLUMNS = ("table", "severity", "finding", "where", "expected", "found")
 TABLE_COLUMNS = ("table", "result", "differences", "notes", "files", "rows", "bytes", "read", "seconds", "change")
 NOT_NEEDED = (("read",), ("seconds",), ("bytes",), ("change",))  # in a narrow terminal, the first goes first
 SHOWN = 50  # findings of a table that a person is shown; JSON has all
+
+
+Replay = Callable[[Any, TablePath, str], FileReport]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What is looked at beside names and catalog; None: it is not."""
+
+    files: CheckFiles | None
+    replay: Replay | None
 
 
 @dataclass(frozen=True)
@@ -57,23 +69,29 @@ class Result:
 @click.command("verify")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--quick", is_flag=True, help="Read no data file: compare names, sizes, ETags, item and catalog only.")
+@click.option(
+    "--replay", "is_replay", is_flag=True, help="Also make all rows anew from the raw files, and compare them with those of the lake."
+)
 @click.option("--repair", "is_repair", is_flag=True, help="Put right what can be put right, then look again.")
 @click.option("--dry-run", is_flag=True, help="With --repair: only say what would be done.")
 @with_call
-def verify_command(call: Call, paths: tuple[str, ...], quick: bool, is_repair: bool, dry_run: bool) -> int:
+def verify_command(call: Call, paths: tuple[str, ...], quick: bool, is_replay: bool, is_repair: bool, dry_run: bool) -> int:
     """Compare all loaded tables, or those named, with their change records: the objects in S3, the rows' keys, item and catalog.
 
-    Exit code 5 if there is a difference, 4 if runs kept working on a table.
+    Exit code 5 if there is a difference, 4 if runs kept working on a table, 1 if a replay can't be made.
     """
+    if quick and is_replay:
+        raise UsageError("--quick reads no row and --replay reads them all", "bad-argument", "give one of the two")
     if dry_run and not is_repair:
         raise UsageError("--dry-run says what --repair would do", "bad-argument", "give --repair --dry-run; verify alone changes nothing")
     check_files = None if quick else load_check()
+    replay = load_replay() if is_replay else None
     started = time.monotonic()
     chosen = split_paths(paths)
     with call.session() as session:
         facts = session.gather(chosen, discover=False, wants=lambda state: False).tables
         facts = facts if chosen else tuple(fact for fact in facts if fact.problem or (fact.state and fact.state.head))
-        work = _Work(call, session, check_files, is_repair, dry_run)
+        work = _Work(call, session, Checks(check_files, replay), is_repair, dry_run)
         results = in_threads(work, facts) if quick and not is_repair else [work(fact) for fact in facts]
     call.output.show(_answer(results, time.monotonic() - started))
     return worst([result.exit_code for result in results])
@@ -94,11 +112,17 @@ def load_check() -> CheckFiles:
     return check
 
 
+def load_replay() -> Replay:
+    """The function that makes rows anew: (glue_jobs.spark.place.Place, the table's path, its head) → what differs."""
+    replay: Replay = importlib.import_module("glue_jobs.spark.replay").replay_table
+    return replay
+
+
 class _Work:
     """What is done for one table."""
 
-    def __init__(self, call: Call, session: Session, check_files: CheckFiles | None, is_repair: bool, dry_run: bool) -> None:
-        self._call, self._session, self._check_files = call, session, check_files
+    def __init__(self, call: Call, session: Session, checks: Checks, is_repair: bool, dry_run: bool) -> None:
+        self._call, self._session, self._check_files, self._replay = call, session, checks.files, checks.replay
         self._is_repair, self._dry_run = is_repair, dry_run
         clients, database = session.clients, call.settings.database
         # Clients are made here, before threads start.
@@ -109,7 +133,7 @@ class _Work:
             return Result(fact.path, problem=fact.problem)
         try:
             with translated():
-                return self._do(fact.state)
+                return self._replayed(fact.state, self._do(fact.state))
         except Exception as error:  # noqa: BLE001 - one table's failure becomes its own report, the others go on
             return Result(fact.path, problem=aws_error(error))
 
@@ -121,6 +145,25 @@ class _Work:
             return Result(str(state.path), found, self._preview(state))
         repaired = repair_table(self._session.job_context("Repair"), state.path)
         return Result(str(state.path), verify(self._place, state.path, self._check_files), repaired)
+
+    def _replayed(self, state: TableState, result: Result) -> Result:
+        """The result with what a replay finds beside it, if one is wanted and the table stood still."""
+        found = result.found
+        if self._replay is None or found is None or found.is_busy or not found.change:
+            return result
+        if any(finding.code == "unfinished-publish" for finding in found.differences):
+            problem = TableBlocked("the head is not published wholly", "replay-not-possible", f"`dmslake run {state.path.in_shell}` first")
+            return replace(result, problem=problem)
+        reading = importlib.import_module("glue_jobs.spark.reading")
+        place = reading.reading_place(self._session.host.variables, state.path.bucket, state.lake, self._call.settings.limits)
+        started = time.monotonic()
+        try:
+            report = self._replay(place, state.path, found.change)
+        except TableBlocked as error:
+            return replace(result, problem=error)
+        seconds, read = found.seconds + time.monotonic() - started, found.bytes_read + report.bytes_read
+        findings = (*found.findings, *report.findings)
+        return replace(result, found=replace(found, checked="replay", findings=findings, seconds=seconds, bytes_read=read))
 
     def _preview(self, state: TableState) -> Repaired:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from glue_jobs.aws.buckets import check_lake_bucket, expiry_of
+from glue_jobs.aws.buckets import abort_days, check_lake_bucket, expiry_of
 from glue_jobs.core.errors import ConfigurationError
 from glue_jobs.core.raw_names import Expiry
 from tests.aws.faults import Injected, answer, s3_error
@@ -135,3 +135,29 @@ def test_rules_that_may_not_be_read_leave_open_when_raw_files_expire(s3: Any, bu
     Injected(s3, "GetBucketLifecycleConfiguration", s3_error(403, "AccessDenied"))
 
     assert not expiry_of(s3, bucket, "dms/").is_known
+
+
+@pytest.mark.parametrize(
+    ("rule", "days"),
+    [
+        ({"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}, 7),
+        ({"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}, "Status": "Disabled"}, None),
+        ({"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}, "Filter": {"Prefix": "elsewhere/"}}, None),
+        ({"NoncurrentVersionExpiration": {"NoncurrentDays": 30}}, None),
+    ],
+)
+def test_how_long_an_upload_may_wait(s3: Any, bucket: str, rule: dict[str, Any], days: int | None) -> None:
+    """Days by the rules that can meet the lake's folder; None where none aborts uploads."""
+    assert abort_days(s3, bucket, "lake/") is None
+    set_rule(s3, bucket, **rule)
+
+    assert abort_days(s3, bucket, "lake/") == days
+
+
+def test_how_long_an_upload_may_wait_is_unknown_without_the_permission(s3: Any, bucket: str) -> None:
+    """Whoever checks the bucket says so; another error is raised."""
+    Injected(s3, "GetBucketLifecycleConfiguration", s3_error(403, "AccessDenied"), s3_error(400, "Odd"))
+
+    assert abort_days(s3, bucket) is None
+    with pytest.raises(ClientError, match="Odd"):
+        abort_days(s3, bucket)

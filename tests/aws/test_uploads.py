@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from glue_jobs.aws.objects import exists, hide, read_bytes
-from glue_jobs.aws.uploads import MultipartWriter, abort_upload, complete_upload, list_open_uploads, multipart_etag
+from glue_jobs.aws.uploads import MultipartWriter, abort_upload, complete_upload, has_parts, list_open_uploads, multipart_etag
 from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import RetryLater
 from glue_jobs.core.record import Part, Upload
@@ -409,3 +409,37 @@ def test_open_uploads_are_listed_below_a_prefix(s3: Any, bucket: str) -> None:
     (found,) = list_open_uploads(s3, bucket, "t/")
 
     assert (found.key, found.id, found.started.tzinfo is not None) == ("t/1", ours.id, True)
+
+
+def test_an_upload_has_the_parts_that_were_sent(s3: Any, bucket: str) -> None:
+    """All of them by number and ETag."""
+    upload = uploaded(s3, bucket, data=b"x" * (PART + 1)).upload
+
+    assert len(upload.parts) == 2
+    assert has_parts(s3, bucket, "k", upload)
+
+
+@pytest.mark.parametrize("what", ["a part less", "another part", "one more", "aborted", "completed"])
+def test_an_upload_with_other_parts_is_told(s3: Any, bucket: str, what: str) -> None:
+    """Completing it would make another object than the one that was meant, or none."""
+    upload = uploaded(s3, bucket).upload
+    (part,) = upload.parts
+    if what == "a part less":
+        upload = Upload(upload.id, (part, Part(2, part.etag)))
+    elif what == "aborted":
+        abort_upload(s3, bucket, "k", upload.id)
+    elif what == "completed":
+        complete_upload(s3, bucket, "k", upload, look_first=False)
+    else:
+        s3.upload_part(Bucket=bucket, Key="k", UploadId=upload.id, PartNumber=1 if what == "another part" else 2, Body=b"other")
+
+    assert not has_parts(s3, bucket, "k", upload)
+
+
+def test_an_unclear_answer_about_parts_is_raised(s3: Any, bucket: str) -> None:
+    """It is no word about the upload."""
+    upload = uploaded(s3, bucket).upload
+    Injected(s3, "ListParts", s3_error(403, "AccessDenied"))
+
+    with pytest.raises(ClientError, match="AccessDenied"):
+        has_parts(s3, bucket, "k", upload)

@@ -138,8 +138,8 @@ def test_operations_from_top_to_bottom(shell: DocumentShell) -> None:
 
 
 def test_undo_from_top_to_bottom(shell: DocumentShell) -> None:
-    """Every command of docs/undo.md and, on its tables, of docs/past.md, docs/stage.md and docs/correct.md succeeds; nothing is undone after the
-    first, and verify finds nothing."""
+    """Every command of docs/undo.md and, on its tables, of past.md, stage.md and correct.md succeeds; nothing is undone after the first,
+    and verify finds nothing."""
     undone = "\n".join(shell.run(block) for block in blocks(UNDO) if block.language == "sh")
     end = shell.run(Block("sh", "", "dmslake verify shop.orders shop.stores; dmslake history shop.orders --output json"))
     assert "exit code 5" in undone

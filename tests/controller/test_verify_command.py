@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from controller.cli import main
@@ -220,3 +221,45 @@ def test_wrong_words_are_refused(dmslake: Dmslake) -> None:
 def test_the_worst_table_decides() -> None:
     """Not checked, then differences, then busy, then fine."""
     assert [worst(codes) for codes in ([0, 4, 5, 1, 3], [0, 4, 5, 1], [0, 4, 5], [0, 4], [0], [])] == [3, 1, 5, 4, 0, 0]
+
+
+# --- --replay
+
+
+def test_replay_says_what_it_proved(fine: LakeTable, dmslake: Dmslake) -> None:
+    """As a note; the exit code stays 0."""
+    code, out, _ = dmslake("verify", str(fine.path), "--replay", "--output", "json")
+
+    (table,) = as_json(out)["tables"]
+    assert (code, table["result"], table["checked"]) == (0, "fine", "replay")
+    assert any("2 rows in 1 partition(s)" in finding["found"] for finding in table["findings"] if finding["code"] == "replayed")
+
+
+def test_replay_of_rows_that_differ_ends_with_5(embedded_aws: EmbeddedAws, aws_clients: Clients, dmslake: Dmslake) -> None:
+    """The keys are shown."""
+    table = load(embedded_aws, aws_clients)
+    (path,) = table.visible()
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": [1, 2], "name": ["one", "TWO"]}), sink)
+    table.clients.s3.put_object(Bucket=table.out_path.bucket, Key=table.out_path.key + path, Body=sink.getvalue().to_pybytes())
+
+    code, out, _ = dmslake("verify", str(table.path), "--replay")
+
+    assert (code, "replay-differs" in out, "id=2: name is TWO, expected two" in " ".join(out.split())) == (5, True, True)
+
+
+def test_replay_without_the_raw_files_ends_with_1(embedded_aws: EmbeddedAws, aws_clients: Clients, dmslake: Dmslake) -> None:
+    """It says what can be proved instead, and what the plain verify found."""
+    table = load(embedded_aws, aws_clients)
+    table.delete_raw("LOAD00000001.parquet")
+
+    code, out, _ = dmslake("verify", str(table.path), "--replay", "--output", "json")
+
+    (found,) = as_json(out)["tables"]
+    assert (code, found["error"]["code"], found["differences"]) == (1, "replay-not-possible", 0)
+    assert [finding["code"] for finding in found["findings"]] == ["raw-files-gone"]
+
+
+def test_quick_and_replay_exclude_each_other(fine: LakeTable, dmslake: Dmslake) -> None:
+    """One reads no row, the other all."""
+    assert dmslake("verify", str(fine.path), "--quick", "--replay")[0] == 2

@@ -38,9 +38,10 @@ UNDO = ROOT / "docs" / "undo.md"
 PAST = ROOT / "docs" / "past.md"
 ADOPT = ROOT / "docs" / "adopt.md"
 STAGE = ROOT / "docs" / "stage.md"
+ERASE = ROOT / "docs" / "erase.md"
 CORRECT = ROOT / "docs" / "correct.md"
 SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
-RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT}
+RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE}
 RUN_ELSEWHERE = {ROOT / "docs" / "capture.md"}
 
 
@@ -164,6 +165,14 @@ def test_undo_from_top_to_bottom(shell: DocumentShell) -> None:
     assert re.search(r"^rows matched +[1-9]\d* before, [1-9]\d* after$", corrected, re.MULTILINE)
     assert re.search(r"^rows +[\d,]+ → [\d,]+: 0 inserted, [1-9]\d* updated, 0 deleted$", corrected, re.MULTILINE)
     assert "corrected by change 0" in corrected
+
+    erased = {block.text: shell.run(block) for block in blocks(ERASE) if block.language == "sh"}
+    text = "\n".join(erased.values())
+    assert re.search(r"^versions +[1-9]\d* removed for good", text, re.MULTILINE)
+    assert "exit code 1" in text
+    assert "were erased for good by change 0" in text
+    assert "not known (version-erased)" in text
+    assert "0 erased version(s) left to remove" in text
 
 
 def test_adopt_from_top_to_bottom(shell: DocumentShell) -> None:

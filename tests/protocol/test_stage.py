@@ -201,6 +201,21 @@ def test_a_change_that_came_between_refuses_the_commit(loaded: LakeTable) -> Non
     assert (loaded.discard(staged.id).code, loaded.open_uploads()) == (0, [])
 
 
+def test_of_two_staged_on_one_head_one_can_be_committed(loaded: LakeTable) -> None:
+    """The other one is told what came between, and that is the commit of the first."""
+    first = stage(loaded)
+    loaded.remove("Paused")
+    second = stage(loaded)
+    assert (first.parent, standing(loaded, first), standing(loaded, second)) == (second.parent, "waiting", "waiting")
+
+    assert loaded.commit(second.id).code == 0
+    ended = loaded.commit(first.id)
+
+    assert ended.error is not None
+    assert (code_of(ended), loaded.head().id in ended.error.message) == ((1, "staged-overtaken"), True)
+    assert (loaded.discard(first.id).code, loaded.open_uploads(), loaded.rows(), loaded.verify()) == (0, [], AFTER, [])
+
+
 def test_a_second_commit_says_as_what_it_was_committed(loaded: LakeTable) -> None:
     """And so does a discard, with the way to undo it."""
     staged = stage(loaded)

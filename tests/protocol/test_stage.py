@@ -10,6 +10,7 @@ import pytest
 from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.state import read_state
+from glue_jobs.core.undo import record_time
 from glue_jobs.protocol.converge import abort_uploads
 from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.recover import recover
@@ -96,6 +97,7 @@ def test_a_commit_has_an_id_and_a_time_of_its_own(loaded: LakeTable) -> None:
     record = loaded.head()
     assert (record.staged, record.staged_as, record.parent) == (False, staged.id, staged.parent)
     assert (record.id > staged.id, record.time > staged.time, record.added) == (True, True, staged.added)
+    assert (loaded.lineage().at(record_time(staged)), loaded.lineage().at(record_time(record))) == (staged.parent, record.id)
     assert not {"commit", "item"} & set(record.details)
     assert (standing(loaded, staged), "Paused" in loaded.item()) == ("committed", False)
 
@@ -386,6 +388,22 @@ def test_lost_uploads_take_a_committed_one_back(loaded: LakeTable, wire: Wire) -
     assert loaded.verify() == []
     loaded.remove("Paused")
     assert (loaded.run(), loaded.rows()) == (0, AFTER)
+
+
+def test_a_lost_commit_gives_back_what_it_answered(table: LakeTable, wire: Wire) -> None:
+    """The request of a load that was staged, and its load date."""
+    assert table.run("LoadInitial") == 0
+    table.edit(Request="reload", LoadQuietMinutes="0")
+    staged = stage(table, "LoadInitial")
+    with pytest.raises(Killed):
+        commits(table, wire, staged, once(Request.is_completion, lambda _: wire.kill()))
+    assert "Request" not in table.item()
+    forget_lease(table)
+    abort_uploads(table.clients.s3, table.out_path, staged.added)
+
+    assert table.run() == 0
+
+    assert (table.item()["Request"], table.head().kind, table.rows()) == ("reload", "lost", BEFORE)
 
 
 def test_uploads_that_vanish_during_the_commit_take_it_back(loaded: LakeTable, wire: Wire) -> None:

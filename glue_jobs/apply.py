@@ -6,7 +6,7 @@
 --strict true       a key that no row has is an error
 --stage true        do all but the commit: `dmslake show | commit | discard`
 --dry_run true      only log what would be done
---from_change ID    only if that change is still the head (the command line says so)
+--from_change ID    only if that change is still the head
 
 An address is a Parquet or CSV file, or a folder of Parquet files, on S3. Keys that no row has are reported; rows given for them are not
 inserted.
@@ -33,6 +33,7 @@ from typing import Any, Callable
 from glue_jobs.aws.clients import Deadline, make_clients
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
+from glue_jobs.core.erasure import BACK, back_text
 from glue_jobs.core.errors import CommitRefused, DmslakeError, UsageError
 from glue_jobs.core.given import check_key, read_correction, split_key
 from glue_jobs.core.paths import TablePath, find_path
@@ -82,33 +83,26 @@ class Applying:
         run.may_block = False
         run.staging = self.stage
         run.open()
-        self._check_head(run)
+        if self.from_change and run.snapshot.change != self.from_change:
+            raise _moved_on(run, self.from_change)
         if run.unfinished and not self.dry_run:
             run.finish()
         snapshot = read_snapshot(run.s3, run.state.lake, visible_head(run.s3, run.state)) if self.dry_run else run.snapshot
+        if snapshot.is_empty:
+            what = f"{run.state.path} has no rows yet that could be corrected"
+            raise UsageError(what, "not-loaded", "`dmslake run PATH` loads it, once it is active")
         with brought_back():
             plan = self._plan(run, snapshot)
             run.context.log.event("plan", dry_run=self.dry_run, **facts(plan))
             if self.dry_run:
                 run.note = "dry run: nothing was changed"
                 return
-            self.change = run.change(lambda change: self._work(run, plan, change), action="apply").id
-        missing = len(plan.missing)
-        if missing:
-            run.warnings.append(f"{missing} key(s) stand in no row; the change's record has the first of them")
-
-    def _check_head(self, run: TableRun) -> None:
-        path, head = run.state.path, run.snapshot
-        if head.is_empty:
-            raise UsageError(
-                f"{path} has no rows yet that could be corrected", "not-loaded", "`dmslake run PATH` loads it, once it is active"
-            )
-        if self.from_change and head.change != self.from_change:
-            raise CommitRefused(
-                f"{path} has gone on since this was planned: its head was {self.from_change}, now it is {head.change}",
-                "moved-on",
-                "look again with --dry-run, then run again; nothing was changed",
-            )
+            record = run.change(lambda change: self._work(run, plan, change), action="apply")
+        self.change = record.id
+        if len(plan.missing):
+            run.warnings.append(f"{len(plan.missing)} key(s) stand in no row; the change's record has the first of them")
+        if record.details.get(BACK):
+            run.warnings.append(back_text(record.id, record.details[BACK]))
 
     def _plan(self, run: TableRun, snapshot: Snapshot) -> ApplyPlan:
         given = self.give(run.s3, snapshot, str(run.state.path))
@@ -122,6 +116,14 @@ class Applying:
         client = tuple((name, self.environment[name]) for name in CLIENT_VARIABLES if self.environment.get(name))
         settings = run.context.settings
         return Place(client, run.state.path.bucket, run.state.lake, change, settings.compression, settings.limits)
+
+
+def _moved_on(run: TableRun, shown: str) -> CommitRefused:
+    return CommitRefused(
+        f"{run.state.path} has gone on since this was planned: its head was {shown}, now it is {run.snapshot.change}",
+        "moved-on",
+        "look again with --dry-run, then run again; nothing was changed",
+    )
 
 
 def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from glue_jobs.aws.erased import erase_records
 from glue_jobs.core.bins import pack
+from glue_jobs.core.erasure import BACK, texts_among
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.given import ATTACHED, DELETES, UPDATES
 from glue_jobs.core.ids import attachment_name
@@ -28,6 +30,7 @@ from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
 from glue_jobs.spark.data_files import DataFileWriter
 from glue_jobs.spark.engine import Engine, Engines, Shared, chain
+from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.given_rows import GivenRows, chosen, texts_of
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.locate import GivenKeys, Located, candidates_by_range, column_batches, locate, packed, unpack_keys
@@ -230,9 +233,21 @@ def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, 
         values=kept,
         given=Given(key, names.get(ATTACHED[DELETES], ""), names.get(ATTACHED[UPDATES], "")),
         attachments=attachments,
-        details={**facts(plan), "engine": engines.names},
+        details={**facts(plan), **_keys_back(place, plan), "engine": engines.names},
     )
     return attached(work, staged_changes(engines.for_bytes(plan.size_bytes), place, plan, staged_rows)) if staged_rows else work
+
+
+def _keys_back(place: Place, plan: ApplyPlan) -> dict[str, int]:
+    """The detail that tells how many erased keys the rows written bring back; none for a table without an erase."""
+    erases = plan.snapshot.erases if len(plan.rows_in) else ()
+    found = set()
+    for record in erase_records(place.s3, place.lake, erases):
+        keys = record.erased_keys
+        if keys is not None and all(name in plan.updates.column_names for name in keys.columns):
+            texts = texts_of_keys(GivenKeys.of(plan.updates, keys.columns).table)
+            found |= {(keys.columns, text) for text in texts_among(keys, texts)}
+    return {BACK: len(found)} if found else {}
 
 
 def _attachments(plan: ApplyPlan) -> dict[str, bytes]:

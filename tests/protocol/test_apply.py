@@ -325,6 +325,18 @@ def test_a_look_at_a_large_staged_correction_is_bounded(make: MakeTable, tmp_pat
     assert Counter(row[1] for row in changes) == {4: 5, 3: 4}
 
 
+def test_an_erased_key_that_a_correction_brings_back_is_reported(make: MakeTable, tmp_path: Path) -> None:
+    """It is done all the same, and a correction that brings none back says nothing."""
+    table = make()
+    assert table.run("Erase", erase_keys=deletes(tmp_path, [3]), key="order_id") == 0, table.item()["LastRun"]
+
+    quiet = applied(table, key="id", updates=given(tmp_path, "quiet", [(20, 2, "c", 9)]))
+    told = applied(table, key="id", updates=given(tmp_path, "back", [(20, 3, "c", 9), (21, 3, "c", 9)]))
+
+    assert ("erased_keys_back" in quiet.details, told.details["erased_keys_back"]) == (False, 1)
+    assert any("erased" in text for text in table.item()["LastRun"]["warnings"])
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_any_corrections_one_after_the_other(make: MakeTable, tmp_path: Path, seed: int) -> None:
     """With and without partitions and a primary key, in memory and in pieces: always the oracle's rows."""

@@ -143,7 +143,9 @@ def _next_lines(adoption: Adoption) -> list[str]:
         return [f"the table is dmslake's now: dmslake verify {state.path.in_shell}"]
     if not state.active:
         return [f"to have it kept up: dmslake activate {state.path.in_shell}"]
-    return [f"the next run goes on with {len(adoption.place.pending)} pending CDC file(s): dmslake run {state.path.in_shell}"]
+    pending = len(adoption.place.pending)
+    what = f"{pending} pending CDC file(s)" if pending else "whatever DMS writes from now on"
+    return [f"the next run goes on with {what}: dmslake run {state.path.in_shell}"]
 
 
 def _data(adoption: Adoption, dry_run: bool) -> dict[str, Any]:

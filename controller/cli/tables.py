@@ -26,7 +26,8 @@ def tables(call: Call) -> int:
     rows = [
         [str(_data(fact)[name] or "") for name in ("path", "state", "primary_key", "partition_key", "out_path")] for fact in gathered.tables
     ]
-    lines = activate_lines([fact.path for fact in gathered.tables if fact.state and not fact.state.active])
+    idle = [fact.path for fact in gathered.tables if fact.state and fact.state.has_source and not fact.state.active]
+    lines = activate_lines(idle)
     return call.show(Answer(data, [View(("table", "state", "primary key", "partition key", "lake table"), rows)], lines))
 
 
@@ -49,6 +50,8 @@ def _text(state: TableState, name: str) -> str:
 
 
 def _word(state: TableState) -> str:
+    if not state.has_source:
+        return "no source"
     if not state.active:
         return "inactive"
     if state.paused:

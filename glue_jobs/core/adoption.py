@@ -321,7 +321,11 @@ class Adoption:
             like=Snapshot(applied={item.key: item for item in place.applied}),
             requests=("Request",) if state.request == "reload" else (),
             values=values,
-            details={"left_out": list(self.left_out), "mixed_types": list(self.mixed), "passed_over": len(self.passed_over)},
+            details={
+                **({"left_out": list(self.left_out)} if self.left_out else {}),
+                **({"mixed_types": list(self.mixed)} if self.mixed else {}),
+                **({"passed_over": len(self.passed_over)} if self.passed_over else {}),
+            },
         )
 
 

@@ -85,7 +85,7 @@ def plan_adoption(look: Look, state: TableState, wish: AdoptWish, *, check_keys:
             where=str(state.path),
             expected="no Head",
             found=f"Head {state.head}",
-            todo="nothing, if it was adopted before; to replace what it has, `dmslake reload PATH`",
+            todo="nothing, if it was adopted before" + ("; to replace what it has, `dmslake reload PATH`" if state.has_source else ""),
         )
     state = wish.on(state)
     check_alone(state, look.table.scan())

@@ -101,6 +101,8 @@ def test_a_table_without_source_gets_an_item(past_world: PastWorld, lake_command
     assert read.json["rows"] == [{"id": 1, "name": "one", "year": 2024}, {"id": 2, "name": "two", "year": 2024}]
     assert lake_command("verify", path).code == 0
     assert "no DMS source" in lake_command("plan", path).out
+    listed = lake_command("tables").out
+    assert f"activate {path}" not in listed
 
 
 def test_keys_that_come_twice_are_named(sample: LakeTable, past_world: PastWorld, lake_command: Command) -> None:

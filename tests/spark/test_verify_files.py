@@ -29,6 +29,7 @@ from infra.local.embedded import EmbeddedAws
 
 SCHEMA: Schema = (Column("id", "bigint"), Column("name", "string"))
 Rows = Sequence[Sequence[Any]]
+CHANGE = "0000000001-000001-0123abcd"
 
 
 class Lake:
@@ -39,8 +40,13 @@ class Lake:
         self.schema, self.key, self.partitioning = schema, key, partitioning
         self.files: dict[str, DataFile] = {}
 
-    def add(self, values: Rows, written: Schema | None = None, partition: tuple[str | None, ...] = (), **record: Any) -> str:
-        """Write a data file and its entry in the snapshot; its path. written: the file's own columns; record: what the entry says."""
+    def add(
+        self, values: Rows, written: Schema | None = None, partition: tuple[str | None, ...] = (), is_ours: bool = True, **record: Any
+    ) -> str:
+        """Write a data file and its entry in the snapshot; its path. written: the file's own columns; record: what the entry says.
+
+        is_ours: it has a name that dmslake gives.
+        """
         schema = written or file_columns(self.schema, self.partitioning)
         table = pa.Table.from_arrays(
             [pa.array(column, kind) for column, kind in zip(zip(*values, strict=True), arrow_schema(schema).types, strict=True)],
@@ -54,7 +60,8 @@ class Lake:
         low, high = None, None
         if self.key and all(column.name in table.column_names for column in there):
             low, high = encoded_bounds(table, self.key, [column.type for column in there])
-        path = f"{folder_of(self.partitioning, partition)}{len(self.files)}.parquet"
+        name = f"{CHANGE}-{len(self.files)}.parquet" if is_ours else f"{len(self.files)}.parquet"
+        path = folder_of(self.partitioning, partition) + name
         facts = {"rows": table.num_rows, "low": low, "high": high, **record}
         return self.put(path, sink.getvalue(), DataFile(path, len(sink.getvalue()), partition=partition, **facts))
 
@@ -220,6 +227,22 @@ def test_columns_that_differ_are_found(make_lake: Any, written: Schema, row: tup
     path = lake.add([row], written)
 
     assert lake.findings() == [("wrong-file", path, found)]
+
+
+@pytest.mark.parametrize(
+    ("written", "row", "found"),
+    [
+        ((Column("Op", "string"), Column("id", "int"), Column("name", "string")), ("I", 1, "x"), ""),
+        ((Column("id", "string"), Column("name", "string")), ("1", "x"), "id string"),
+        ((Column("name", "string"),), ("x",), "no such column in the file"),
+    ],
+)
+def test_a_file_of_another_program(make_lake: Any, written: Schema, row: tuple[Any, ...], found: str) -> None:
+    """It may have columns that the table has not, and narrower types; no other type, and no key column too few."""
+    lake = make_lake()
+    path = lake.add([row], written, is_ours=False, low=(1,), high=(1,))
+
+    assert lake.findings() == ([("wrong-file", path, found)] if found else [])
 
 
 def test_a_file_older_than_a_column_is_fine(make_lake: Any) -> None:

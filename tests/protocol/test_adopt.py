@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from glue_jobs.core.record import to_json
 from glue_jobs.core.state import default_item
+from tests.core.test_record_schema import VALIDATOR
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
 from tests.protocol.runs import LONG_LEASE, die, run_on
@@ -96,6 +99,7 @@ def test_the_samples_folder_becomes_change_one_as_it_is(sample: LakeTable) -> No
     assert sample.rows(visible=set(listed)) == ROWS
     assert sample.visible() == before
     assert record.details["left_out"] == ["Op"]
+    VALIDATOR.validate(json.loads(to_json(record)))
 
 
 def test_the_next_run_goes_on_behind_the_cursor(sample: LakeTable) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -72,6 +71,5 @@ def write_rows(s3: Any, state: TableState, change: str, name: str) -> None:
 
 def _as_csv(data: bytes) -> bytes:
     need("pyarrow")
-    rows = importlib.import_module("pyarrow.parquet").read_table(io.BytesIO(data))
-    lines = [tuple(rows.column_names), *importlib.import_module("glue_jobs.spark.plain_rows").plain_rows(rows)]
+    lines = importlib.import_module("glue_jobs.spark.staged_rows").plain_lines(data)
     return "".join(",".join(map(csv_field, line)) + "\n" for line in lines).encode()

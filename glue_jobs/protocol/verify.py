@@ -172,7 +172,8 @@ def _look(place: Place, state: TableState) -> _Look:
     uploads = tuple(list_open_uploads(place.s3, state.lake.bucket, state.lake.key))
     findings += _of_erases(place.s3, state, snapshot)
     findings += _of_folder(place.s3, state, head, folder, {upload.key for upload in uploads})
-    findings += _of_uploads(place.s3, state, head, uploads)
+    with _told(findings, str(changes_folder(state.lake))):
+        findings += _of_uploads(place.s3, state, head, uploads)
     if state.publishing or state.catalog_pending:
         return _Look(tuple(findings), snapshot, folder)
     return _Look((*findings, *of_catalog(place, state, snapshot)), snapshot, folder)

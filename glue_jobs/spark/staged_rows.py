@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from glue_jobs.spark.merge import BINS_PER_SLOT, candidates
 from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.net_changes import DELETE, INSERT, OP, POSITION, NetChanges, Unpacker, net_changes
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.plain_rows import plain_rows
 from glue_jobs.spark.raw_batch import RawHead
 from glue_jobs.spark.row_changes import CHANGE_TYPE, PREIMAGE, row_changes
 from glue_jobs.spark.rows import collect, key_names, ranked_rows, spark_ranked, with_marks
@@ -58,6 +60,12 @@ def as_parquet(rows: pa.Table) -> bytes:
     sink = io.BytesIO()
     pq.write_table(rows, sink, compression="zstd")
     return sink.getvalue()
+
+
+def plain_lines(data: bytes) -> list[tuple[Any, ...]]:
+    """The column names and the rows of what `as_parquet` wrote, in the values of plain_rows."""
+    rows = pq.read_table(io.BytesIO(data))
+    return [tuple(rows.column_names), *plain_rows(rows)]
 
 
 def first_winners(engine: Engine, place: Place, shape: Shape, heads: Sequence[RawHead], most: int) -> pa.Table:

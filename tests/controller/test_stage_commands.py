@@ -7,6 +7,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from glue_jobs.core.ids import ChangeId
+from glue_jobs.core.paths import changes_folder
 from tests.controller.past_world import LOADED, Command, PastWorld, untouched
 from tests.lake import LakeTable
 
@@ -193,6 +195,19 @@ def test_history_lists_staged_changes_and_what_became_of_them(waiting: LakeTable
     assert [row["change"] for row in lake_command("history", str(waiting.path), "--limit", "1", "--output", "json").json["staged"]] == [
         open_one
     ]
+
+
+def test_history_passes_over_a_damaged_record_that_never_landed(waiting: LakeTable, lake_command: Command) -> None:
+    """Nothing builds on it; the staged change beside it is shown, and verify tells of the record."""
+    change = staged_by_run(waiting)
+    folder = changes_folder(waiting.out_path)
+    never = ChangeId(int(waiting.item()["Fence"]), 9, "0123abcd")
+    waiting.clients.s3.put_object(Bucket=folder.bucket, Key=f"{folder.key}{never}.json", Body=b"{")
+
+    done = lake_command("history", str(waiting.path), "--output", "json")
+
+    assert [row["change"] for row in done.json["staged"]] == [change]
+    assert waiting.verify(quick=True) == ["bad-record"]
 
 
 def test_a_first_load_can_be_staged(past_world: PastWorld, lake_command: Command) -> None:

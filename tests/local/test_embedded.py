@@ -39,6 +39,18 @@ def test_lake_bucket_has_lifecycle_rules(aws: EmbeddedAws) -> None:
     assert [rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation") for rule in rules] == [None, 7]
 
 
+def test_an_upload_is_as_old_as_its_first_part(aws: EmbeddedAws) -> None:
+    """moto by itself says that every upload is of 2010."""
+    s3 = aws.client("s3")
+    upload = s3.create_multipart_upload(Bucket=aws.lake_bucket, Key="old/file")["UploadId"]
+    s3.upload_part(Bucket=aws.lake_bucket, Key="old/file", UploadId=upload, PartNumber=1, Body=b"x")
+
+    (entry,) = s3.list_multipart_uploads(Bucket=aws.lake_bucket, Prefix="old/")["Uploads"]
+
+    age = datetime.datetime.now(datetime.timezone.utc) - entry["Initiated"]
+    assert abs(age) < datetime.timedelta(minutes=5)
+
+
 def test_state_table_has_the_key_path_and_is_paid_per_request(aws: EmbeddedAws) -> None:
     """The state table is the one that users of the AWS sample know."""
     table = aws.client("dynamodb").describe_table(TableName="DMSCDC_Controller")["Table"]

@@ -17,19 +17,21 @@ from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.adoption import (
     Adoption,
     AdoptWish,
-    Footer,
     RawPlace,
     assemble,
+    place_in_raw,
+)
+from glue_jobs.core.errors import DmslakeError, TableBlocked, blocked
+from glue_jobs.core.foreign_folder import (
+    Footer,
     check_alone,
     check_same,
     data_files,
     merged_schema,
     partition_of,
-    place_in_raw,
     untyped,
     with_partition_types,
 )
-from glue_jobs.core.errors import DmslakeError, TableBlocked, blocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.partitioning import Partitioning, PartitionValues, check_partitioning
 from glue_jobs.core.paths import S3Uri, catalog_name

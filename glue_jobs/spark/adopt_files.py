@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from glue_jobs.aws.ranged import RangedFile
-from glue_jobs.core.adoption import Adoption, Footer, folder_changed
+from glue_jobs.core.adoption import Adoption
 from glue_jobs.core.errors import TableBlocked, blocked
+from glue_jobs.core.foreign_folder import Footer, folder_changed
 from glue_jobs.core.keys import Bound, encode_bound
 from glue_jobs.core.partitioning import Partitioning, PartitionValues
 from glue_jobs.core.paths import S3Uri

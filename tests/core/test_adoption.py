@@ -7,19 +7,9 @@ from typing import Any
 
 import pytest
 
-from glue_jobs.core.adoption import (
-    AdoptWish,
-    Footer,
-    check_alone,
-    check_same,
-    data_files,
-    merged_schema,
-    partition_of,
-    place_in_raw,
-    read_wish,
-    with_partition_types,
-)
+from glue_jobs.core.adoption import AdoptWish, place_in_raw, read_wish
 from glue_jobs.core.errors import TableBlocked, UsageError
+from glue_jobs.core.foreign_folder import Footer, check_alone, check_same, data_files, merged_schema, partition_of, with_partition_types
 from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.paths import S3Uri, TablePath
 from glue_jobs.core.raw_names import RawFile, classify

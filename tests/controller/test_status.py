@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from controller.gather import Facts
+from controller.plan import plan_run
 from controller.status import TableStatus, check, read_status, status_dict, wants_files
 from glue_jobs.core.errors import blocked
+from glue_jobs.core.raw_names import Expiry, RawFile
 from glue_jobs.core.state import read_state
 from tests.controller.world import facts, gathered, item_of, raw_file, table_path
 
@@ -43,6 +46,33 @@ def one(fact: Facts) -> TableStatus:
 def test_state(fact: Facts, word: str) -> None:
     """One word says how a table stands."""
     assert one(fact).state == word
+
+
+def without(fact: Facts, *files: RawFile) -> Facts:
+    """The facts after raw files were deleted; it is known that the bucket expires none."""
+    gone = {file.key for file in files}
+    loads, cdc = ([file for file in some if file.key not in gone] for some in (fact.listing.loads, fact.listing.cdc))
+    return replace(fact, listing=replace(fact.listing, loads=tuple(loads), cdc=tuple(cdc), expiry=Expiry()))
+
+
+def test_raw_files_that_are_gone_are_told() -> None:
+    """How many, and the newest; a table that has them all says nothing."""
+    fact = facts(ORDERS, loaded=(LOAD, *CDC[:2]))
+
+    table = one(without(fact, CDC[0]))
+    assert (table.state, one(fact).raw_files_gone) == ("up-to-date", "")
+    assert table.raw_files_gone.startswith(f"1 of 3 raw file(s) that were applied are gone, the newest {CDC[0].base}")
+    assert status_dict(table)["raw_files_gone"] == table.raw_files_gone
+
+
+def test_a_truncate_at_the_source_is_due_where_a_person_said_so() -> None:
+    """The plan has it for LoadIncremental."""
+    fact = without(facts(ORDERS, loaded=(LOAD, CDC[0]), table_bytes=9, OnRawFilesGone="truncate"), LOAD, CDC[0])
+
+    assert one(fact).state == "truncate-due"
+    (table,) = plan_run(gathered(fact)).tables
+    assert (table.action, table.job) == ("truncate", "LoadIncremental")
+    assert check([one(fact)], 0.0) == [str(ORDERS)]
 
 
 def test_lag_is_from_the_cursor_to_the_newest_file() -> None:

@@ -263,3 +263,20 @@ def test_replay_without_the_raw_files_ends_with_1(embedded_aws: EmbeddedAws, aws
 def test_quick_and_replay_exclude_each_other(fine: LakeTable, dmslake: Dmslake) -> None:
     """One reads no row, the other all."""
     assert dmslake("verify", str(fine.path), "--quick", "--replay")[0] == 2
+
+
+def test_status_tells_of_raw_files_that_are_gone(embedded_aws: EmbeddedAws, aws_clients: Clients, dmslake: Dmslake) -> None:
+    """As a line below the table, and that the next run empties it where that is wanted."""
+    table = load(embedded_aws, aws_clients)
+    table.delete_raw("LOAD00000001.parquet")
+
+    assert "1 of 1 raw file(s) that were applied are gone" in dmslake("status", str(table.path))[1]
+    table.edit(OnRawFilesGone="truncate")
+    code, out, _ = dmslake("status", str(table.path))
+    assert (code, "truncate-due" in out, "the raw bucket expires none" in out) == (0, True, True)
+    assert "truncate" in dmslake("plan", str(table.path))[1]
+    assert table.run() == 0
+    assert "truncate" in dmslake("history", str(table.path))[1]
+    assert dmslake("show", str(table.path), str(table.item()["Head"]))[0] == 0
+    assert dmslake("explain", str(table.path), "--key", "1")[0] == 0
+    assert dmslake("diff", str(table.path), "previous", str(table.item()["Head"]))[0] == 0

@@ -46,7 +46,8 @@ from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.job import Act, run_here, run_job
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.table_run import JobContext, TableRun
-from glue_jobs.spark.apply_rows import ApplyPlan, facts, plan_apply, work_of
+from glue_jobs.spark.apply_plan import ApplyPlan, facts, plan_apply
+from glue_jobs.spark.apply_rows import work_of
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.given_frames import given_frames
 from glue_jobs.spark.given_rows import GivenRows, Reader, read_given

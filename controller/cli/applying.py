@@ -59,7 +59,7 @@ def _look(call: Call, path: str, correction: Correction) -> int:
 
 def _planned(call: Call, looked: Looked, correction: Correction) -> dict[str, Any]:
     given_rows: Any = importlib.import_module("glue_jobs.spark.given_rows")
-    apply_rows: Any = importlib.import_module("glue_jobs.spark.apply_rows")
+    planning: Any = importlib.import_module("glue_jobs.spark.apply_plan")
     engine: Any = importlib.import_module("glue_jobs.spark.engine")
     snapshot = looked.at("").snapshot
     path = looked.state.path
@@ -67,8 +67,8 @@ def _planned(call: Call, looked: Looked, correction: Correction) -> dict[str, An
         raise UsageError(f"{path} has no rows yet that could be corrected", "not-loaded", "`dmslake run PATH` loads it, once it is active")
     reader = given_rows.Reader(looked.session.clients.s3, call.settings.limits.apply_bytes)
     given = given_rows.read_given(reader, correction, snapshot, str(path))
-    plan = apply_rows.plan_apply(engine.Engines(HERE), looked.place, looked.state, snapshot, given, strict=correction.strict)
-    return {**apply_rows.facts(plan), "bytes_rewritten": plan.size_bytes, **counted(asdict(plan.counts()))}
+    plan = planning.plan_apply(engine.Engines(HERE), looked.place, looked.state, snapshot, given, strict=correction.strict)
+    return {**planning.facts(plan), "bytes_rewritten": plan.size_bytes, **counted(asdict(plan.counts()))}
 
 
 def _pairs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

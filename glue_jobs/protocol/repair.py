@@ -19,7 +19,7 @@ from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.objects import hide
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.versions import versions_of
-from glue_jobs.core.erasure import NOTHING_ERASED, version_erased
+from glue_jobs.core.erasure import NOTHING_ERASED
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.paths import S3Uri, TablePath
 from glue_jobs.core.record import ChangeRecord, DataFile
@@ -30,7 +30,7 @@ from glue_jobs.core.work import Work
 from glue_jobs.protocol.converge import UploadsGone, converge
 from glue_jobs.protocol.history import check_not_behind, snapshot_of
 from glue_jobs.protocol.job import run_here
-from glue_jobs.protocol.restore import Source, copy_files, erased_file, find_sources
+from glue_jobs.protocol.restore import Source, copy_files, find_sources
 from glue_jobs.protocol.table_run import JobContext, TableRun
 from glue_jobs.protocol.verify import GONE, Place, in_publish, list_folder, of_catalog, sort_strays
 
@@ -49,7 +49,6 @@ class RepairPlan:
     restore: tuple[DataFile, ...] = ()
     sources: dict[str, Source] = field(default_factory=dict)
     gone: tuple[DataFile, ...] = ()
-    erased: tuple[DataFile, str] | None = None  # of `gone`: one whose only bytes an erase took, and which
     catalog: tuple[str, ...] = ()
 
     @property
@@ -86,7 +85,6 @@ def plan_repair(place: Place, state: TableState, head: ChangeRecord, snapshot: S
         restore=tuple(wanted),
         sources=sources,
         gone=gone,
-        erased=erased_file(lake, gone, erased),
         catalog=_catalog_codes(place, state, snapshot),
     )
 
@@ -189,9 +187,6 @@ def _work(run: TableRun, plan: RepairPlan, change: str) -> Work:
 
 
 def _gone(lake: S3Uri, plan: RepairPlan) -> DmslakeError:
-    if plan.erased is not None:
-        file, erase = plan.erased
-        return version_erased(lake.bucket, lake.key + file.path, erase, "a data file of the head", f"nothing was restored; {GONE}")
     names = ", ".join(str(lake.join(file.path)) for file in plan.gone[:NAMED])
     more = f" and {len(plan.gone) - NAMED} more" if len(plan.gone) > NAMED else ""
     return DmslakeError(f"{len(plan.gone)} data file(s) can't be restored, so none was: {names}{more}", "version-gone", GONE)

@@ -15,6 +15,7 @@ from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.protocol.converge import abort_uploads
+from glue_jobs.protocol.history import last_published
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
 from tests.protocol.faults import DENIED, error_answer
@@ -405,6 +406,35 @@ def test_a_visible_stray_with_the_key_is_hidden_before_it_is_removed(history: La
 
     history.check_folder()
     assert holds(history, 1) == []
+
+
+def test_an_item_that_went_back_behind_an_erase_is_found_out(make_table: TableMaker, keys: KeysFile) -> None:
+    """Also where the erase wrote no file and all that it superseded is gone: the delete marker stays, and recover finds the erase."""
+    table = make_table(partition_key="name")
+    table.load(LOADED)
+    assert table.run("LoadInitial") == 0
+    load = table.item()["Head"]
+    erase = erased(table, keys(2))
+    assert (erase.added, len(erase.superseded)) == ((), 1)
+
+    assert last_published(table.clients.s3, table.out_path) == erase.id
+    table.edit(Head=load)
+    table.run()
+
+    assert table.item()["LastRun"]["error"]["code"] == "state-went-back"
+
+
+def test_what_a_repair_brings_back_is_never_an_erased_version(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
+    """Before the removal as after it: the head's own files are not on any list, and come back."""
+    die(wire, history, "Erase", die_after(wire, is_removal, 0), erase_keys=keys(1))
+    (path,) = history.visible()
+    history.clients.s3.delete_object(Bucket=history.out_path.bucket, Key=history.out_path.key + path)
+
+    assert history.repair().code == 0
+    assert history.run("Erase", resume="true") == 0
+
+    history.check_folder()
+    assert (history.rows(), holds(history, 1), history.verify()) == ([row for row in SECOND if row[0] != 1], [], [])
 
 
 # --- keys that come back

@@ -219,8 +219,9 @@ def set_of(facts: Iterable[Facts]) -> list[Facts]:
 
 
 def _in_scope(fact: Facts, scope: RawScope | None) -> bool:
-    """Tables of the scope; of others only those with an unfinished step, which any run may finish."""
-    if fact.state is None or scope is None:
+    """Tables of the scope and those without a source, which no scope is of; of others only those with an unfinished step, which any run
+    may finish."""
+    if fact.state is None or scope is None or not fact.state.has_source:
         return True
     return scope.has(fact.state.path) or bool(fact.state.publishing or fact.state.catalog_pending)
 

@@ -54,8 +54,10 @@ def check_for_many(wish: Wish) -> None:
 
 
 def loaded_in_scope(facts: Sequence[Facts], scope: RawScope | None) -> list[Facts]:
-    """The tables that --all means: those below --raw that were ever loaded, active or not, and those whose item can't be read."""
-    in_scope = [fact for fact in facts if scope is None or scope.has(TablePath.parse(fact.path))]
+    """The tables that --all means: those below --raw or without source that were ever loaded, active or not, and those whose item can't
+    be read."""
+    sourceless = {fact.path for fact in facts if fact.state is not None and not fact.state.has_source}
+    in_scope = [fact for fact in facts if scope is None or fact.path in sourceless or scope.has(TablePath.parse(fact.path))]
     return [fact for fact in in_scope if fact.state is None or fact.state.head]
 
 

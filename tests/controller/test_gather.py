@@ -250,6 +250,14 @@ def test_items_outside_of_the_scope_are_left_alone(world: World) -> None:
     assert [fact.path for fact in look(world, everything=True).tables] == [str(other), str(unfinished)]
 
 
+def test_tables_without_source_are_in_every_scope(world: World) -> None:
+    """Nothing in raw tells where they belong, and verify or a rollback of all must not pass over them."""
+    adopted = replace(STORES, prefix="elsewhere/shop/")
+    world.put_loaded(adopted, LOAD, Source="none")
+
+    assert [fact.path for fact in look(world).tables] == [str(adopted)]
+
+
 @pytest.mark.parametrize("text", ["raw-bucket/dms/shop/orders", "s3://raw-bucket/dms/shop/orders/", "shop.orders", "orders"])
 def test_a_person_names_a_table(world: World, text: str) -> None:
     """By its whole path in any spelling, or by its name."""

@@ -60,14 +60,15 @@ def test_state_table_has_the_key_path_and_is_paid_per_request(aws: EmbeddedAws) 
 
 
 def test_standard_jobs_have_underscored_arguments_and_no_retries() -> None:
-    """Controller, LoadInitial, LoadIncremental and Rollback stand in Glue as the job table says."""
+    """The jobs stand in Glue as the job table says."""
     with EmbeddedAws() as aws:
         jobs = {job["Name"]: job for job in aws.client("glue").get_jobs()["Jobs"]}
         database = aws.client("glue").get_database(Name="dmslake")["Database"]["Name"]
 
     assert database == "dmslake"
-    assert list(jobs) == [job.name for job in JOBS] == ["Controller", "LoadInitial", "LoadIncremental", "Rollback"]
-    assert [job["Command"]["Name"] for job in jobs.values()] == ["pythonshell", "glueetl", "glueetl", "glueetl"]
+    names = ["Controller", "LoadInitial", "LoadIncremental", "Rollback", "Apply", "Erase", "Adopt"]
+    assert list(jobs) == [job.name for job in JOBS] == names
+    assert [job["Command"]["Name"] for job in jobs.values()] == ["pythonshell", *["glueetl"] * 6]
     assert {job["MaxRetries"] for job in jobs.values()} == {0}
     assert jobs["LoadInitial"]["ExecutionProperty"] == {"MaxConcurrentRuns": 4}
     assert jobs["LoadInitial"]["DefaultArguments"] == {

@@ -110,7 +110,7 @@ class Applying:
         return plan_apply(self.engines, self._place(run), run.state, snapshot, given, strict=self.strict)
 
     def _work(self, run: TableRun, plan: ApplyPlan, change: str) -> Work:
-        rows = run.context.settings.limits.staged_rows if self.stage else 0
+        rows = run.context.settings.limits.sample_rows if self.stage else 0
         return work_of(self.engines, self._place(run, change), run.state, plan, staged_rows=rows)
 
     def _place(self, run: TableRun, change: str = "") -> Place:

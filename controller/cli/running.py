@@ -20,7 +20,7 @@ PLAN = 1
 JOB_SETTINGS = frozenset(
     {"compression", "batch_files", "batch_bytes", "batch_rows", "target_file_bytes", "small_file_bytes", "stream_file_bytes", "part_bytes"}
     | {"driver_bytes", "broadcast_bytes", "widen_bytes", "lease_seconds", "load_start_margin_minutes", "late_window_hours"}
-    | {"load_quiet_minutes", "apply_bytes", "staged_rows"}
+    | {"load_quiet_minutes", "apply_bytes", "sample_rows"}
 )
 
 

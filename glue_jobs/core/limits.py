@@ -44,7 +44,7 @@ class Limits:
     broadcast_bytes: int = _limit(256 * MIB, "bytes", "net changes up to this size go to every task; larger ones are joined by shuffle")
     widen_bytes: int = _limit(1024 * MIB, "bytes", "a table up to this size is rewritten by itself when a column's type grows")
     apply_bytes: int = _limit(256 * MIB, "bytes", "rows given to apply, in memory, at most")
-    staged_rows: int = _limit(100_000, "rows", "row changes of a staged change that are kept for a look at them, at most")
+    sample_rows: int = _limit(100_000, "rows", "row changes of a staged change that are kept for a look at them, at most")
     replay_bytes: int = _limit(
         1024 * MIB, "bytes", "rows that `verify --replay` holds in memory; of larger tables it takes a part of the keys at a time", least=1
     )

@@ -37,7 +37,7 @@ def with_rows(engines: Engines, place: Place, shape: Shape, heads: Sequence[RawH
     input_bytes = sum(head.file.size for head in heads)
     by_shuffle = bool(shape.key) and input_bytes > place.limits.broadcast_bytes
     engine = engines.spark if by_shuffle else engines.for_bytes(input_bytes)
-    net = net_changes(first_winners(engine, place, shape, heads, int(place.limits.staged_rows)), shape)
+    net = net_changes(first_winners(engine, place, shape, heads, int(place.limits.sample_rows)), shape)
     rewritten = candidates(net, [files[path] for path in work.superseded if path in files])
     before = old_rows(engines.for_bytes(sum(file.size_bytes for file in rewritten)), place, shape, net, rewritten)
     rows = row_changes(before, net.images.filter(pa.array(net.ops != DELETE)), shape.schema, shape.key)

@@ -319,7 +319,7 @@ def test_a_look_at_a_large_staged_correction_is_bounded(make: MakeTable, tmp_pat
     """Whole keys, the first ones, as far as the limit goes."""
     table = make()
 
-    assert table.run("Apply", key="order_id", deletes=deletes(tmp_path, [4, 3, 2]), stage="true", staged_rows="9") == 0
+    assert table.run("Apply", key="order_id", deletes=deletes(tmp_path, [4, 3, 2]), stage="true", sample_rows="9") == 0
 
     changes = attached(table, f"{table.item()['LastRun']['staged']}.rows.parquet")
     assert Counter(row[1] for row in changes) == {4: 5, 3: 4}

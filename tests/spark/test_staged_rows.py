@@ -74,7 +74,7 @@ def test_the_rows_of_every_strategy_are_those_of_the_commit(spark_table: MakeTab
 
 def test_only_the_first_keys_are_kept(parted: WorkTable) -> None:
     """As many as the limit says; the record says of how many."""
-    staged = staged_by(parted, staged_rows="2")
+    staged = staged_by(parted, sample_rows="2")
 
     assert kept(parted, staged)["id"].to_pylist() == [3, 3, 4, 4]
     assert (staged.details["rows_kept"], staged.details["rows_changed"]) == (2, 6)

@@ -21,9 +21,11 @@ from controller.session import Session
 from glue_jobs.aws.clients import aws_error, translated
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, TableBlocked, UsageError
 from glue_jobs.core.paths import TablePath
+from glue_jobs.core.replay import Fold
 from glue_jobs.core.state import TableState
 from glue_jobs.core.verify import FileReport, Finding, Verified
 from glue_jobs.protocol.repair import Repaired, preview_repair, repair_table
+from glue_jobs.protocol.replay import read_fold
 from glue_jobs.protocol.verify import CheckFiles, Place, verify
 
 VERIFY = 1
@@ -35,7 +37,7 @@ NOT_NEEDED = (("read",), ("seconds",), ("bytes",), ("change",))  # in a narrow t
 SHOWN = 50  # findings of a table that a person is shown; JSON has all
 
 
-Replay = Callable[[Any, TablePath, str], FileReport]
+Replay = Callable[[Any, TablePath, Fold], FileReport]
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def load_check() -> CheckFiles:
 
 
 def load_replay() -> Replay:
-    """The function that makes rows anew: (glue_jobs.spark.place.Place, the table's path, its head) → what differs."""
+    """The function that makes rows anew: (glue_jobs.spark.place.Place, the table's path, its changes) → what differs."""
     replay: Replay = importlib.import_module("glue_jobs.spark.replay").replay_table
     return replay
 
@@ -158,7 +160,7 @@ class _Work:
         place = reading.reading_place(self._session.host.variables, state.path.bucket, state.lake, self._call.settings.limits)
         started = time.monotonic()
         try:
-            report = self._replay(place, state.path, found.change)
+            report = self._replay(place, state.path, read_fold(place.s3, state.lake, state.path, found.change))
         except TableBlocked as error:
             return replace(result, problem=error)
         seconds, read = found.seconds + time.monotonic() - started, found.bytes_read + report.bytes_read

@@ -25,6 +25,18 @@ COPIES = 2  # of the rows, while changes are merged into them
 CELL_BYTES = 16  # of a value in memory, at least
 
 
+@dataclass(frozen=True)
+class Fold:
+    """The changes that the rows of `head` come from, oldest first. erased: versions that nobody may use any more. gone: change → why the
+    rows that a person gave it are not there. adopted: the files of a base that another program wrote."""
+
+    head: Snapshot
+    records: tuple[ChangeRecord, ...]
+    erased: Erased
+    gone: Mapping[str, str]
+    adopted: tuple[DataFile, ...] = ()
+
+
 def fold_of(read: Read, change: str) -> tuple[ChangeRecord, ...]:
     """The changes that the rows of the ordinary change `change` come from, oldest first: the last one that says all rows, or the first of
     the table, and those after it."""

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.objects import list_files
-from glue_jobs.core.erasure import Erased
 from glue_jobs.core.paths import S3Uri, TablePath, changes_folder
-from glue_jobs.core.record import ChangeRecord
-from glue_jobs.core.replay import check_inputs, check_kinds, fold_of, gone_attachments, inputs_of
-from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.replay import ADOPT, Fold, check_inputs, check_kinds, fold_of, gone_attachments, inputs_of
 from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.lineage import Lineage
-
-
-@dataclass(frozen=True)
-class Fold:
-    """The changes that the rows of `head` come from, oldest first. erased: versions that nobody may use any more. gone: change → why the
-    rows that a person gave it are not there."""
-
-    head: Snapshot
-    records: tuple[ChangeRecord, ...]
-    erased: Erased
-    gone: Mapping[str, str]
 
 
 def read_fold(s3: Any, lake: S3Uri, path: TablePath, change: str) -> Fold:
@@ -39,4 +23,6 @@ def read_fold(s3: Any, lake: S3Uri, path: TablePath, change: str) -> Fold:
     erased = read_erased(s3, lake, head.erases)
     folder = changes_folder(lake)
     keys = {name: folder.join(name).key for record in records if record.given for name in (record.given.deletes, record.given.updates)}
-    return Fold(head, records, erased, dict(gone_attachments(records, erased, keys)))
+    is_adopted = bool(records) and records[0].kind == ADOPT
+    adopted = tuple(read_snapshot(s3, lake, records[0].id).files.values()) if is_adopted else ()
+    return Fold(head, records, erased, dict(gone_attachments(records, erased, keys)), adopted)

@@ -17,10 +17,9 @@ from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.partitioning import PartitionValues, folder_of
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.record import DataFile
-from glue_jobs.core.replay import ADOPT, NAMED, NOT_POSSIBLE, Unproven, passes, unproven
+from glue_jobs.core.replay import NAMED, NOT_POSSIBLE, Fold, Unproven, passes, unproven
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.verify import DIFFERENCE, NOTE, FileReport, Finding
-from glue_jobs.protocol.replay import Fold, read_fold
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.locate import GivenKeys
 from glue_jobs.spark.merge_file import OpenFile
@@ -28,7 +27,7 @@ from glue_jobs.spark.partition_columns import partition_values, split_by_partiti
 from glue_jobs.spark.past import PastFile, find_versions
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.plain_rows import plain_rows
-from glue_jobs.spark.replay_rows import Part, ReplayRows, adopted_snapshot, in_threads_ahead
+from glue_jobs.spark.replay_rows import Part, ReplayRows, in_threads_ahead
 from glue_jobs.spark.row_changes import CHANGE_TYPE, DELETE, INSERT, row_changes
 from glue_jobs.spark.row_hashes import Checksum, row_hashes
 
@@ -49,12 +48,11 @@ class _Sums:
     samples: list[str] = field(default_factory=list)
 
 
-def replay_table(place: Place, path: TablePath, change: str) -> FileReport:
-    """What differs between the table's rows as of `change`, its head, and a fresh replay of its changes. Reads only.
+def replay_table(place: Place, path: TablePath, fold: Fold) -> FileReport:
+    """What differs between the rows of the fold's head and a fresh replay of its changes. Reads only.
 
     Raises TableBlocked, code replay-not-possible, where the replay can't be made.
     """
-    fold = read_fold(place.s3, place.lake, path, change)
     adopted, lost = _adopted_files(place, fold)
     leaves_open = unproven(fold.records, lost, fold.gone, fold.head)
     count = passes(str(path), fold.records, fold.head, place.limits.replay_bytes) if fold.records else 1
@@ -72,14 +70,13 @@ def replay_table(place: Place, path: TablePath, change: str) -> FileReport:
 
 def _adopted_files(place: Place, fold: Fold) -> tuple[list[PastFile], dict[str, list[DataFile]]]:
     """(the files of an adopted base with the versions that hold their bytes, those that were erased by their change)."""
-    if not fold.records or fold.records[0].kind != ADOPT:
+    if not fold.adopted:
         return [], {}
     record = fold.records[0]
-    files = list(adopted_snapshot(place.s3, place.lake, record).files.values())
-    versions = find_versions(place, files, fold.erased)
+    versions = find_versions(place, fold.adopted, fold.erased)
     there: list[PastFile] = []
     lost: dict[str, list[DataFile]] = {}
-    for file in files:
+    for file in fold.adopted:
         version, key = versions[file.path], place.lake.key + file.path
         if version is not None:
             there.append(PastFile(file, version))

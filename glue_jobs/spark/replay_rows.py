@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +24,8 @@ from glue_jobs.aws.records import read_attachment
 from glue_jobs.core.erasure import texts_among
 from glue_jobs.core.raw_names import CdcName, RawFile, cdc_name
 from glue_jobs.core.record import ChangeRecord, ErasedKeys, Given, Input
-from glue_jobs.core.replay import ADOPT, APPLY, ERASE, FULL_LOAD, INCREMENTAL, LATE, renamed_column, steps_of
+from glue_jobs.core.replay import ADOPT, APPLY, ERASE, FULL_LOAD, INCREMENTAL, LATE, Fold, renamed_column, steps_of
 from glue_jobs.core.schema import Schema
-from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.protocol.history import read_snapshot
-from glue_jobs.protocol.replay import Fold
 from glue_jobs.spark.arrow_types import arrow_schema, conform
 from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.key_columns import KeyIndex
@@ -220,11 +217,6 @@ class ReplayRows:
             return arrow_schema(schema).empty_table()
         data = read_attachment(self._place.s3, self._place.lake, name)
         return conform(pq.read_table(io.BytesIO(data), use_threads=False), schema, name)
-
-
-def adopted_snapshot(s3: Any, lake: Any, record: ChangeRecord) -> Snapshot:
-    """The files of an adopted base."""
-    return read_snapshot(s3, lake, record.id)
 
 
 def _rank(item: Input) -> tuple[CdcName, str]:

@@ -17,6 +17,7 @@ from glue_jobs.aws.objects import read_bytes
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.verify import FileReport, Finding
+from glue_jobs.protocol.replay import read_fold
 from glue_jobs.spark.reading import reading_place
 from glue_jobs.spark.replay import replay_table
 from infra.local.dms_files import DmsRow
@@ -28,7 +29,8 @@ LOADED = [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
 
 def report(table: WorkTable, replay_bytes: int = 1 << 30) -> FileReport:
     place = reading_place(table.environment, table.path.bucket, table.out_path, replace(Limits(), replay_bytes=replay_bytes))
-    return replay_table(place, table.path, str(table.item()["Head"]))
+    fold = read_fold(place.s3, table.out_path, table.path, str(table.item()["Head"]))
+    return replay_table(place, table.path, fold)
 
 
 def differences(table: WorkTable, replay_bytes: int = 1 << 30) -> list[Finding]:

@@ -20,6 +20,7 @@ from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
 from tests.protocol.faults import DENIED, error_answer
 from tests.protocol.runs import die, run_on
+from tests.protocol.test_adopt import FUTURE, ROWS, put_sample
 from tests.protocol.test_converge import die_after
 from tests.protocol.wire import Request, Wire, once
 
@@ -254,14 +255,14 @@ def test_rollback_and_reapply_after_an_erase_work_where_no_erased_version_is_nee
     assert (history.rows(), history.snapshot().erases, holds(history, 1)) == (later, (erase.id,), [])
 
 
-def test_a_reapply_that_needs_an_erased_version_is_refused(history: LakeTable, keys: KeysFile) -> None:
-    """What was undone before the erase can't come back after it."""
+def test_what_was_undone_before_an_erase_can_not_be_reapplied(history: LakeTable, keys: KeysFile) -> None:
+    """An erase is a change like any other: what was undone before it is no longer the end of the history."""
     assert history.run("Rollback", to=[record.id for record in history.lineage().back()][1], resume="true", skip="true") == 0
     erased(history, keys(1))
 
     assert history.run("Rollback", reapply="all") != 0
 
-    assert history.item()["LastRun"]["error"]["code"] in ("version-erased", "nothing-to-reapply")
+    assert history.item()["LastRun"]["error"]["code"] == "nothing-to-reapply"
     assert holds(history, 1) == []
 
 
@@ -472,3 +473,23 @@ def test_nothing_is_read_for_that_in_a_table_without_an_erase(history: LakeTable
     assert run_on(wire, history, "LoadIncremental") == 0
 
     assert len([request for request in wire.of("GetObject") if request.key == key]) <= 2
+
+
+# --- files of another program
+
+
+def test_adopted_files_are_searched_and_their_successors_are_ours(make_table: TableMaker, keys: KeysFile) -> None:
+    """The adoption's record knows them; a file that it passed over is not ours, and is named."""
+    table = make_table()
+    put_sample(table)
+    assert table.run("Adopt", load_date=FUTURE, cursor="0.parquet") == 0, table.item()["LastRun"]
+    adoption = table.item()["Head"]
+
+    assert table.run("Erase", erase_keys=keys(2)) == 0, table.item()["LastRun"]
+
+    record = table.head()
+    assert (table.rows(table.snapshot(), set(table.snapshot().files)), record.counts.deleted) == ([row for row in ROWS if row[0] != 2], 1)
+    assert [each.key.rsplit("/", 1)[-1] for each in record.erased] == ["part-00002-cc.c000.snappy.parquet"]
+    assert record.details["unsearched"] >= 1
+    assert table.run("Rollback", to=adoption) == 1
+    assert table.item()["LastRun"]["error"]["code"] == "version-erased"

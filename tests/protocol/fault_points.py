@@ -1,4 +1,4 @@
-"""The scenario load, two batches, rollback, re-apply, with one fault at one request, for every request.
+"""Load, two batches, rollback, re-apply; apply, stage, commit, discard, erase; adopt: with one fault at one request, for every request.
 
 Each job starts from the same kept state, so a point costs the job and what comes after it. Runs of which the same writes took effect
 leave the same behind: what comes after them is tried for the first of them only. To be imported after `hurry()`.
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from glue_jobs.aws.clients import make_clients
 from tests.lake import LakeTable
+from tests.protocol.deeds import Adopt, Apply, Commit, Deed, Discard, Erase, Load, Rollback, Staging
 from tests.protocol.faults import FOR_GOOD, KILLS, PASSING, Fault, kinds_at
 from tests.protocol.in_process import LAKE, RAW, InProcessAws
 from tests.protocol.runs import LONG_LEASE, everything, forget_lease, run_on
@@ -33,111 +34,151 @@ SORTS = (PASSING, KILLS, tuple(FOR_GOOD))
 
 @dataclass(frozen=True)
 class Stage:
-    """A job of the scenario. kept: all that is stored before it; expected: what is true after it; needs: the requests that it sends."""
+    """What is done. kept: all that is stored before it; expected: what is true after it; needs: the requests that it sends; brief: with
+    fewer faults at what it reads."""
 
     name: str
-    job: str
-    wish: dict[str, str]
+    deed: Deed
     kept: bytes
     expected: dict[str, Any]
     needs: tuple[Request, ...]
+    brief: bool
 
 
 class Scenario:
-    """The table, and its stages in order."""
+    """The tables, and what is done to them in order."""
 
     def __init__(self) -> None:
         self.aws = InProcessAws()
+        nothing = self.aws.keep()
+        self.stages = list(self._load_and_go_back())
+        for play in (self._correct, self._adopt):
+            self.aws.put_back(nothing)
+            self.stages.extend(play())
+
+    def _table(self, columns: pa.Schema = NARROW, **values: Any) -> LakeTable:
         environment = self.aws.environment()
-        self.table = LakeTable(environment, RAW, LAKE, NARROW, partition_key="name", table="orders", shared=make_clients(environment))
-        self.stages = list(self._play())
+        return LakeTable(environment, RAW, LAKE, columns, table="orders", shared=make_clients(environment), **values)
 
-    def _play(self) -> Iterator[Stage]:
-        table = self.table
+    def _load_and_go_back(self) -> Iterator[Stage]:
+        table = self._table(partition_key="name")
         table.load([(1, "a"), (2, "b"), (3, "b")])
-        yield self._stage("load", "LoadInitial")
+        yield self._stage("load", Load(table, "LoadInitial"))
         table.cdc([("U", (1, "a")), ("D", (2, "b")), ("I", (4, "b"))])
-        yield self._stage("first batch", "LoadIncremental")
+        yield self._stage("first batch", Load(table, "LoadIncremental"))
         table.cdc([("U", (3, "a", 30)), ("D", (4, "b", None)), ("I", (5, "b", 50)), ("I", (6, "c", 60))], columns=WIDE)
-        yield self._stage("second batch", "LoadIncremental")
+        yield self._stage("second batch", Load(table, "LoadIncremental"))
         _, first, _ = (record.id for record in reversed(list(table.lineage().back())))
-        yield self._stage("rollback", "Rollback", to=first)
-        yield self._stage("re-apply", "Rollback", reapply="all")
+        yield self._stage("rollback", Rollback(table, "Rollback", {"to": first}))
+        yield self._stage("re-apply", Rollback(table, "Rollback", {"reapply": "all"}))
 
-    def _stage(self, name: str, job: str, **wish: str) -> Stage:
-        """Plays the job undisturbed; the table is left in the state after it."""
+    def _correct(self) -> Iterator[Stage]:
+        table = self._table()
+        table.load([(1, "a"), (2, "b"), (3, "b"), (4, "c")])
+        assert table.run("LoadInitial") == 0
+        deletes, updates, keys = _given("deletes", "name\nb\n"), _given("updates", "id,name\n4,c\n8,c\n9,d\n"), _given("keys", "id\n1\n")
+        yield self._stage("apply", Apply(table, "Apply", {"key": "name", "deletes": deletes, "updates": updates}))
+        table.cdc([("U", (1, "e")), ("I", (5, "f"))])
+        yield self._stage("stage", Staging(table, "LoadIncremental", {"stage": "true"}))
+        table.cdc([("I", (6, "g"))])
+        assert table.run(stage="true") == 0
+        yield self._stage("commit", Commit(table, "", {"change": table.item()["LastRun"]["staged"]}))
+        table.cdc([("I", (7, "h"))])
+        assert table.run(stage="true") == 0
+        yield self._stage("discard", Discard(table, "", {"change": table.item()["LastRun"]["staged"]}))
+        yield self._stage("erase", Erase(table, "Erase", {"erase_keys": keys}))
+
+    def _adopt(self) -> Iterator[Stage]:
+        table = self._table()
+        table.load([(1, "a"), (2, "b")])
+        table.edit(LastFullLoadDate="2999-01-01 00:00:00")
+        for path, rows in (("part-0.parquet", [("I", (1, "a"))]), ("part-1.parquet", [("I", (2, "b"))])):
+            table.clients.s3.put_object(Bucket=table.out_path.bucket, Key=table.out_path.key + path, Body=table.parquet(rows))
+        yield self._stage("adopt", Adopt(table, "Adopt"))
+
+    def _stage(self, name: str, deed: Deed) -> Stage:
+        """Does it undisturbed; the table is left in the state after it."""
         kept, wire = self.aws.keep(), Wire()
-        assert run_on(wire, self.table, job, lease_seconds=LONG_LEASE, **wish) == 0, self.table.item().get("LastRun")
-        self._check_quiet()
-        return Stage(name, job, wish, kept, everything(self.table), tuple(wire.requests))
+        with wire.connected():
+            assert deed.do(lease_seconds=LONG_LEASE) == 0, deed.table.item().get("LastRun")
+        deed.settle()
+        _check_quiet(deed.table)
+        return Stage(name, deed, kept, _whole(deed.table), tuple(wire.requests), brief=not isinstance(deed, (Load, Rollback)))
 
     def check(self, stage: Stage, fault: Fault, seen: set[tuple[str, ...]]) -> None:
         """AssertionError unless the table ends where an undisturbed run takes it. seen: what faults of this sort have left so far."""
         self.aws.put_back(stage.kept)
-        code = self._disturbed(stage, fault)
+        deed, table = stage.deed, stage.deed.table
+        code = _disturbed(deed, fault)
         assert fault.hit, "the run did not come to that request"
-        left = (*sorted(fault.effects), str(self.table.item().get("Blocked")))
+        left = (*sorted(fault.effects), str(table.item().get("Blocked")))
         is_new = left not in seen
         seen.add(left)
         if fault.kind in PASSING:
-            assert code == 0, f"exit code {code}: {self.table.item().get('LastRun')}"
+            assert code == 0, f"exit code {code}: {table.item().get('LastRun')}"
         elif is_new:
-            assert code != 0 or self.table.rows() == stage.expected["rows"], "the run says that it did what it did not do"
-            forget_lease(self.table, SHORT_LEASE)
-            self._recover(stage, fault)
+            forget_lease(table, SHORT_LEASE)
+            assert code != 0 or self._is_done(stage), "the run says that it did what it did not do"
+            deed.again(fault.number)
+        compared = is_new or (fault.kind in PASSING and stage.needs[fault.number].is_write)
+        if compared:
+            deed.settle()
         if is_new:
-            self._check_quiet()
-        if is_new or (fault.kind in PASSING and stage.needs[fault.number].is_write):
-            self._compare(stage)
+            _check_quiet(table)
+        if compared:
+            _compare(stage)
 
-    def _compare(self, stage: Stage) -> None:
-        found = everything(self.table)
-        wrong = {name: (found[name], stage.expected[name]) for name in found if found[name] != stage.expected[name]}
-        assert not wrong, f"(found, expected): {wrong}"
+    def _is_done(self, stage: Stage) -> bool:
+        """Whether the rows are those that are wanted, once all that comes anyway has come."""
+        kept = self.aws.keep()
+        stage.deed.settle()
+        done = stage.deed.table.rows() == stage.expected["rows"]
+        self.aws.put_back(kept)
+        return done
 
-    def _disturbed(self, stage: Stage, fault: Fault) -> int | None:
-        wire = Wire()
-        try:
-            return run_on(wire, self.table, stage.job, fault.rule(wire), lease_seconds=LONG_LEASE, **stage.wish)
-        except Killed:
-            assert fault.kind in KILLS
-            return None
 
-    def _recover(self, stage: Stage, fault: Fault) -> None:
-        """What the controller and, after a rollback, the person do next; who of them comes first differs from point to point."""
-        if stage.job != "Rollback":
-            landed = str(self.table.item().get("Head", "")) != "" or stage.job == "LoadIncremental"
-            self._run("LoadIncremental" if landed else "LoadInitial")
-        elif fault.number % 2:
-            self._run("LoadIncremental")
-            self._ask_again(stage)
-        else:
-            self._ask_again(stage)
-            self._run("LoadIncremental")
+def _given(name: str, text: str) -> str:
+    """The address of a CSV file with rows that a person gives."""
+    clients, (bucket, prefix) = make_clients(InProcessAws.environment()), RAW[5:].split("/", 1)
+    clients.s3.put_object(Bucket=bucket, Key=f"given/{prefix}{name}.csv", Body=text.encode())
+    return f"s3://{bucket}/given/{prefix}{name}.csv"
 
-    def _run(self, job: str, **wish: str) -> None:
-        code = self.table.run(job, **wish)
-        assert code == 0, f"the next {job} has exit code {code}: {self.table.item().get('LastRun')}"
 
-    def _ask_again(self, stage: Stage) -> None:
-        """The same rollback again. A re-apply that landed is refused then: nothing is undone any more."""
-        code = self.table.run(stage.job, **stage.wish)
-        said = self.table.item()["LastRun"].get("error", {}).get("code", "")
-        is_done = stage.name == "re-apply" and said == "nothing-to-reapply"
-        assert code == (2 if is_done else 0), f"the repeated {stage.name} has exit code {code}: {self.table.item()['LastRun']}"
+def _whole(table: LakeTable) -> dict[str, Any]:
+    """All that must be the same, and how many versions of data files there are."""
+    versions = table.clients.s3.list_object_versions(Bucket=table.out_path.bucket, Prefix=table.out_path.key).get("Versions", [])
+    return {**everything(table), "versions": len(versions), "erasing": "Erasing" in table.item()}
 
-    def _check_quiet(self) -> None:
-        """A run more writes nothing but its lease and its result."""
-        wire = Wire()
-        assert run_on(wire, self.table, "LoadIncremental") == 0
-        writes = [(request.service, request.operation) for request in wire.requests if request.is_write]
-        assert writes == [("dynamodb", "UpdateItem")] * 3, writes
+
+def _compare(stage: Stage) -> None:
+    found = _whole(stage.deed.table)
+    wrong = {name: (found[name], stage.expected[name]) for name in found if found[name] != stage.expected[name]}
+    assert not wrong, f"(found, expected): {wrong}"
+
+
+def _disturbed(deed: Deed, fault: Fault) -> int | None:
+    wire = Wire()
+    wire.rule = fault.rule(wire)
+    try:
+        with wire.connected():
+            return deed.do(lease_seconds=LONG_LEASE)
+    except Killed:
+        assert fault.kind in KILLS
+        return None
+
+
+def _check_quiet(table: LakeTable) -> None:
+    """A run more writes nothing but its lease and its result."""
+    wire = Wire()
+    assert run_on(wire, table, "LoadIncremental") == 0
+    writes = [(request.service, request.operation) for request in wire.requests if request.is_write]
+    assert writes == [("dynamodb", "UpdateItem")] * 3, writes
 
 
 def faults_of(stage: Stage) -> Iterator[Fault]:
     """All faults of a stage: every request, each with all kinds that make sense for it."""
     for number, request in enumerate(stage.needs):
-        for kind in kinds_at(number, request):
+        for kind in kinds_at(number, request, stage.brief):
             yield Fault(kind, number)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from glue_jobs.core.intake import TakeBatch
 from glue_jobs.core.partitioning import check_partitioning
 from glue_jobs.core.raw_names import CdcName, cdc_name
 from glue_jobs.core.record import DataFile, Generation
+from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.schema_change import SchemaChange, reconcile
 from glue_jobs.core.work import Task, Work, input_of
 from glue_jobs.spark.dms_files import check_key_columns
@@ -47,6 +49,7 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         [(head.where, head.schema.columns) for head in fresh],
         accept=state.request == "schema-accept",
     )
+    _check_context(state.path.in_shell, [head for head in heads if head not in fresh], fresh, change.schema)
     partitioning = state.partitioning if snapshot.is_empty else snapshot.partitioning
     check_partitioning(partitioning, change.schema, str(state.path))
     shape = Shape(str(state.path), change.schema, state.primary_key, partitioning, state.empty_partition.lower() == "null")
@@ -91,6 +94,22 @@ def _cut(action: TakeBatch, heads: Sequence[RawHead], most_rows: int) -> tuple[T
         return action, list(heads)
     kept = groups(list(heads), lambda head: head.rows, most_rows, len(heads))[0]
     return replace(action, files=tuple(head.file for head in kept)), kept
+
+
+def _check_context(table: str, context: Sequence[RawHead], late: Sequence[RawHead], schema: Schema) -> None:
+    """Refuse late files before a rename: the files to rank with them have the column under its old name, and would say null for it."""
+    for head in context:
+        unknown = [column.name for column in head.schema.columns if find(schema, column.name) is None]
+        if unknown:
+            base = late[0].file.base
+            raise blocked(
+                "late-file-without-context",
+                f"{base} came late, and a file that was applied after it has a column that was renamed in the lake since",
+                where=head.where,
+                expected=", ".join(column.name for column in schema),
+                found=", ".join(unknown),
+                todo=f"reload the table, or `dmslake unblock {table} --skip-file {shlex.quote(base)}`",
+            )
 
 
 def _check_widening(task: Task, change: SchemaChange) -> None:

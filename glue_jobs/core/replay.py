@@ -66,7 +66,12 @@ def _alike(one: ChangeRecord, other: ChangeRecord) -> bool:
 
 def inputs_of(records: Iterable[ChangeRecord]) -> dict[str, Input]:
     """Raw key → the raw file that the replay reads."""
-    return {item.key: item for record in records if record.kind != ADOPT for item in (*record.inputs, *record.context)}
+    return {item.key: item for record in records for item in _read_of(record)}
+
+
+def _read_of(record: ChangeRecord) -> tuple[Input, ...]:
+    """A file that was written anew and taken again stands in several changes, with another ETag in each."""
+    return () if record.kind == ADOPT else (*record.inputs, *record.context)
 
 
 def check_kinds(path: str, records: Iterable[ChangeRecord]) -> None:
@@ -88,18 +93,18 @@ def check_inputs(path: str, bucket: str, records: Sequence[ChangeRecord], listed
     Says which, and from which change on all files are there: the changes since could be looked at by `diff` and `explain`.
     """
     wanted = inputs_of(records)
-    bad = {key for key, item in wanted.items() if listed.get(key) != item.etag}
-    if not bad:
+    lacking = [record for record in records if any(listed.get(item.key) != item.etag for item in _read_of(record))]
+    if not lacking:
         return
-    last = max((record.id for record in records if bad & {item.key for item in (*record.inputs, *record.context)}), default="")
-    later = [record.id for record in records if record.id > last]
-    first = sorted(bad)[0]
+    bad = {item.key: item for record in lacking for item in _read_of(record) if listed.get(item.key) != item.etag}
+    later = [record.id for record in records if record.id > lacking[-1].id]
+    last, first = lacking[-1].id, min(bad)
     since = f"the raw files of the {len(later)} change(s) since {last} are all there" if later else "the last change's are among them"
     raise blocked(
         NOT_POSSIBLE,
         f"{len(bad)} of {len(wanted)} raw file(s) that the rows come from are gone or were written anew; {since}",
         where=f"s3://{bucket}/{first}" + (f" and {len(bad) - 1} more" if len(bad) > 1 else ""),
-        expected=f"ETag {wanted[first].etag}",
+        expected=f"ETag {bad[first].etag}",
         found=f"ETag {listed[first]}" if first in listed else "no such object",
         todo="`dmslake verify PATH` proves that files, keys and catalog are as the records say, `dmslake explain PATH --key …` what became "
         "of a row; the next full load is the base of a replay again",

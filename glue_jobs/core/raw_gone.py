@@ -37,13 +37,19 @@ def raw_gone(snapshot: Snapshot, listing: RawListing) -> RawGone:
     covered = {key: item for key, item in known.items() if key > listing.after}
     listed = {file.key for file in (*listing.loads, *listing.cdc)}
     gone = tuple(item for key, item in sorted(covered.items()) if key not in listed)
-    return RawGone(gone, len(covered), bool(gone) and len(gone) == len(known) and not listing.after and not _has_older(snapshot, listing))
+    is_all = bool(gone) and len(gone) == len(known) and not listing.after
+    return RawGone(gone, len(covered), is_all and not _has_passed(snapshot, listing) and not _has_older(snapshot, listing))
 
 
 def is_left_alone(snapshot: Snapshot, listing: RawListing) -> bool:
     """Whether none of the files that the table knows is in the listing, which need not be a whole one."""
     gone = raw_gone(snapshot, listing)
-    return bool(snapshot.generation.loads or snapshot.applied) and len(gone.gone) == gone.known
+    return bool(snapshot.generation.loads or snapshot.applied) and len(gone.gone) == gone.known and not _has_passed(snapshot, listing)
+
+
+def _has_passed(snapshot: Snapshot, listing: RawListing) -> bool:
+    """Whether files are there that were taken once and undone, or left out: DMS would have deleted them too."""
+    return any(file.key in snapshot.awaited or file.key in snapshot.skipped for file in (*listing.loads, *listing.cdc))
 
 
 def _has_older(snapshot: Snapshot, listing: RawListing) -> bool:

@@ -89,6 +89,11 @@ class RawPlace:
     pending_loads: tuple[RawFile, ...] = ()
     pending: tuple[RawFile, ...] = ()
 
+    @property
+    def is_beyond(self) -> bool:
+        """Whether the cursor is behind all CDC files that are there, and is none of them: a slip of the pen, or a name made up."""
+        return bool(self.applied) and not self.pending and all(cdc_name(item.key) != cdc_name(self.cursor) for item in self.applied)
+
 
 def place_in_raw(state: TableState, listing: RawListing, says_cursor: bool) -> RawPlace:
     """The table's place in the raw files, as cursor and load date of its item say. Refused where they don't.

@@ -158,6 +158,11 @@ def _warnings(adoption: Adoption, raw: Schema, problem: str) -> Iterable[str]:
             yield f"the next batch will be refused: {error.message}"
     if place.pending_loads:
         yield _newer_loads(place)
+    if place.is_beyond:
+        yield (
+            f"the cursor {place.cursor.rsplit('/', 1)[-1]} names none of the {len(place.applied)} CDC file(s), and is newer than all:"
+            " they count as applied, and so will every later file with a name up to it"
+        )
     if adoption.state.has_source and not adoption.state.primary_key:
         yield "PrimaryKey is null: inserts will be appended, updates and deletes only counted; --primary-key names the key"
 

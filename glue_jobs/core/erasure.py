@@ -250,13 +250,15 @@ def is_attachment(key: str) -> bool:
 def plan_of(head: str, files: Mapping[str, DataFile], found: Found, unsearched: Sequence[str], hidden: Erased, lake_key: str) -> ErasePlan:
     """The plan for what was found. files: of the head's snapshot; hidden: what earlier erases have on their lists.
 
-    Raises TableBlocked, foreign-write, where somebody else wrote to a file of the snapshot: which version is its own can't stay open.
+    Raises TableBlocked, foreign-write, where somebody else wrote over a file of the snapshot, so that readers see other bytes. Bytes that
+    another program left below it, before it was adopted, are none of the table's: they only go where they hold a key, and the file is
+    written anew then, because a version of a file that the table has is never removed.
     """
     hits = [hit for hit in found.hits if not hidden.has(hit.item.held.key, hit.item.held.version)]
-    in_head = [hit for hit in hits if hit.item.path in files]
+    in_head, own = [hit for hit in hits if hit.item.path in files], own_hits(files, hits)
     for hit in in_head:
         file, held = files[hit.item.path], hit.item.held
-        if held.size_bytes != file.size_bytes or (file.etag and file.etag != held.etag):
+        if held.visible and not _is_own(file, held):
             raise blocked(
                 "foreign-write",
                 "somebody else wrote to a data file's key",
@@ -271,7 +273,7 @@ def plan_of(head: str, files: Mapping[str, DataFile], found: Found, unsearched: 
         columns=found.columns,
         keys=len(found.texts),
         found_keys=len({at for hit in hits for at in hit.keys}),
-        rows=sum(hit.rows for hit in in_head),
+        rows=sum(hit.rows for hit in own.values()),
         files=tuple(sorted({hit.item.path for hit in in_head})),
         versions=tuple(versions),
         searched=found.searched,
@@ -279,6 +281,16 @@ def plan_of(head: str, files: Mapping[str, DataFile], found: Found, unsearched: 
         unsearched=(*unsearched, *found.unlike),
         engine=found.engine,
     )
+
+
+def own_hits(files: Mapping[str, DataFile], hits: Iterable[Hit]) -> dict[str, Hit]:
+    """Path → the hit in the file's own bytes, once also where several versions have them. files: of the head's snapshot."""
+    own = ((hit.item.path, hit) for hit in hits if hit.item.path in files)
+    return {path: hit for path, hit in own if _is_own(files[path], hit.item.held)}
+
+
+def _is_own(file: DataFile, held: HeldVersion) -> bool:
+    return held.size_bytes == file.size_bytes and file.etag in ("", held.etag)
 
 
 def _order(version: ErasedVersion) -> tuple[str, str]:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.bins import pack
-from glue_jobs.core.erasure import FileShape, Found, Hit, Holdings, Rewritten, Searchable
+from glue_jobs.core.erasure import FileShape, Found, Hit, Holdings, Rewritten, Searchable, own_hits
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.partitioning import NULL_FOLDER, values_of
 from glue_jobs.core.record import Counts, DataFile
@@ -81,7 +81,8 @@ class RowEraser:
         assert self._keys is not None, "the search comes first"
         place = self._place(state, change)
         shape = Shape(str(state.path), snapshot.schema, snapshot.primary_key, snapshot.partitioning, True)
-        versions = {hit.item.path: hit.item.held.version for hit in found.hits if hit.item.path in snapshot.files}
+        versions = {hit.item.path: "" for hit in found.hits if hit.item.path in snapshot.files}
+        versions.update((path, hit.item.held.version) for path, hit in own_hits(snapshot.files, found.hits).items())
         files = [PastFile(snapshot.files[path], version) for path, version in sorted(versions.items())]
         engine = self._engines.for_bytes(sum(each.file.size_bytes for each in files))
         task = _RewriteTask(place, shape, engine.share(self._keys.pack(), unpack_keys))
@@ -260,7 +261,7 @@ class _RewriteTask:
 
     def _one(self, keys: GivenKeys, each: PastFile) -> tuple[list[DataFile], int]:
         """(the file without the rows, how many went); no file where no row is left."""
-        opened = OpenFile.open(self.place, self.shape, each.file, version=each.version)
+        opened = OpenFile.open(self.place, self.shape, each.file, version=each.version or None)
         gone = 0
 
         def kept() -> Iterator[pa.Table]:

@@ -18,6 +18,7 @@ from glue_jobs.core.erasure import (
     hashed,
     is_attachment,
     key_text,
+    own_hits,
     plan_of,
     texts_among,
     version_erased,
@@ -86,8 +87,10 @@ def test_what_is_erased_is_known_by_version_and_by_key() -> None:
     assert (erased.has("a", "1"), erased.has("a", "2"), erased.change_of("a"), erased.change_of("b")) == (True, False, record.id, "")
 
 
-def hit(path: str, version: str = "v", size: int = 10, etag: str = "e", rows: int = 1, keys: tuple[int, ...] = (0,)) -> Hit:
-    return Hit(Searchable(HeldVersion(LAKE + path, version, size, etag), path), keys, rows)
+def hit(
+    path: str, version: str = "v", size: int = 10, etag: str = "e", rows: int = 1, keys: tuple[int, ...] = (0,), visible: bool = False
+) -> Hit:
+    return Hit(Searchable(HeldVersion(LAKE + path, version, size, etag, visible), path), keys, rows)
 
 
 def test_a_plan_lists_head_files_and_older_versions() -> None:
@@ -114,13 +117,24 @@ def test_what_an_earlier_erase_lists_is_not_listed_again() -> None:
     assert plan_of("head", {}, found, [], earlier, LAKE).versions == ()
 
 
-def test_a_file_of_the_head_that_somebody_wrote_to_is_refused() -> None:
-    """Which version is the table's own must be clear before one is removed."""
+def test_a_file_of_the_head_that_somebody_wrote_over_is_refused() -> None:
+    """Readers see other rows than the record says, which is to be put right first."""
     files = {"now.parquet": DataFile("now.parquet", 10, 5, "e")}
-    found = Found(("id",), ("a",), (hit("now.parquet", size=11),))
+    found = Found(("id",), ("a",), (hit("now.parquet", size=11, visible=True),))
 
     with pytest.raises(TableBlocked, match="somebody else wrote"):
         plan_of("head", files, found, [], Erased(), LAKE)
+
+
+def test_bytes_below_a_file_of_the_head_go_with_it() -> None:
+    """They are on the list, their rows are none of the table's, and the file is one to write anew also where it has no key itself."""
+    files = {name: DataFile(name, 10, 5, "e") for name in ("both", "below")}
+    found = Found(("id",), ("a",), (hit("both", rows=2), hit("both", "w", etag="f", rows=3), hit("below", "w", size=9), hit("both", "x")))
+
+    plan = plan_of("head", files, found, [], Erased(), LAKE)
+
+    assert (plan.rows, plan.files, [each.version for each in plan.versions]) == (1, ("below", "both"), ["w", "v", "w", "x"])
+    assert {path: each.item.held.version for path, each in own_hits(files, found.hits).items()} == {"both": "x"}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def read_erased(s3: Any, lake: S3Uri, erases: Sequence[str]) -> Erased:
 
 
 def left_versions(s3: Any, lake: S3Uri, erases: Sequence[str]) -> tuple[tuple[ErasedVersion, bool], ...]:
-    """What S3 still has of the lists of `erases`, each with whether a plain GET of its key finds data."""
+    """What S3 still has of the lists of `erases`, each with whether it is the one that a plain GET of its key finds."""
     if not erases:
         return ()
     listed = [each for record in erase_records(s3, lake, erases) for each in record.erased]

@@ -33,10 +33,11 @@ def held_versions(s3: S3Client, bucket: str, prefix: str) -> Iterator[HeldVersio
 
 
 def left_of(s3: S3Client, bucket: str, versions: Sequence[ErasedVersion]) -> tuple[tuple[ErasedVersion, bool], ...]:
-    """Those of `versions` that S3 still has, each with whether a plain GET of its key finds data."""
+    """Those of `versions` that S3 still has, each with whether it is the one that a plain GET of its key finds."""
     seen = versions_of(s3, bucket, sorted({each.key for each in versions}))
     there = {(key, entry.version_id) for key, found in seen.items() for entry in found.data}
-    return tuple((each, seen[each.key].visible) for each in versions if (each.key, each.version) in there)
+    visible = {(key, kept.data[0].version_id) for key, kept in seen.items() if kept.visible}
+    return tuple((each, (each.key, each.version) in visible) for each in versions if (each.key, each.version) in there)
 
 
 def remove_versions(

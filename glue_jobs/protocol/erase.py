@@ -8,6 +8,7 @@
     converge, catalog    as for any change
     drop        open uploads of older changes that never landed, staged ones too, are aborted: their rows may be those of a key,
                 and nobody can read them to find out; their parent is no longer the head
+    mark        an empty object beside the record says that it removes: where the item goes back, that is how the erase is found
     hide        a listed version that is still visible gets a delete marker first, so that nothing older shows in its place
     remove      the listed versions, in pages; under the lease, never while a publish is unfinished, never a file of the head
     look again  none of the list may be left; then `Erasing` is cleared
@@ -33,7 +34,7 @@ from typing import Any, Protocol
 
 from glue_jobs.aws.erased import left_versions, read_erased
 from glue_jobs.aws.objects import hide
-from glue_jobs.aws.records import list_records, read_records
+from glue_jobs.aws.records import list_records, read_records, write_attachment
 from glue_jobs.aws.removal import held_versions, remove_versions
 from glue_jobs.aws.uploads import abort_upload, list_open_uploads
 from glue_jobs.core.erasure import (
@@ -57,6 +58,7 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState, read_state
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.converge import in_parallel
+from glue_jobs.protocol.history import REMOVING
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.table_run import TableRun
 
@@ -252,6 +254,8 @@ def finish_erases(run: TableRun) -> int:
     left = left_versions(run.s3, run.state.lake, erases)
     if left or run.state.erasing:
         _drop_older_uploads(run, max(erases, default=""))
+        if left:
+            write_attachment(run.s3, run.state.lake, max(erases), REMOVING, b"")
         _remove(run, left)
         again = left_versions(run.s3, run.state.lake, erases)
         if again:

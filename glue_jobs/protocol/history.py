@@ -15,7 +15,9 @@ from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import Snapshot, apply, replay
 
-DISCARDED = "discarded"  # ending of the empty object beside a staged change's record that says so
+# Endings of empty objects beside a record.
+DISCARDED = "discarded"  # of a staged change
+REMOVING = "removing"  # of an erase that landed and was published: what it lists may be removed from then on
 
 
 def read_snapshot(s3: Any, lake: S3Uri, head: str) -> Snapshot:
@@ -52,7 +54,11 @@ def is_landed(s3: Any, lake: S3Uri, head: str, change: str) -> bool:
 
 def is_discarded(s3: Any, lake: S3Uri, change: str) -> bool:
     """Whether a person discarded the staged change."""
-    mark = changes_folder(lake).join(attachment_name(change, DISCARDED))
+    return _is_marked(s3, lake, change, DISCARDED)
+
+
+def _is_marked(s3: Any, lake: S3Uri, change: str, ending: str) -> bool:
+    mark = changes_folder(lake).join(attachment_name(change, ending))
     return any(file.key == mark.key for file in list_files(s3, mark.bucket, mark.key))
 
 
@@ -82,8 +88,8 @@ def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: s
 def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
     """Whether the record's change was published: an uploaded file has data, or, where none was uploaded, a superseded one is hidden.
 
-    Only converge does either, and only for a change that landed. A change that takes back a lost one leaves no such trace: what it
-    adds was there before, and what it supersedes may never have been.
+    Only converge does either, and only for a change that landed. An erase may do neither, and leaves a mark that it removes. A change
+    that takes back a lost one leaves no trace: what it adds was there before, and what it supersedes may never have been.
     """
     if record.staged:
         return False  # if it was committed, that change has a record of its own
@@ -91,6 +97,8 @@ def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
     if uploaded:
         versions = key_versions(s3, lake.bucket, lake.key + uploaded[0].path)
         return bool(versions.data or versions.marked)
+    if record.erased and _is_marked(s3, lake, record.id, REMOVING):
+        return True
     superseded = [key_versions(s3, lake.bucket, lake.key + path) for path in record.superseded[:1]]
     return any(versions.marked and not versions.visible for versions in superseded)
 
@@ -99,7 +107,7 @@ def last_published(s3: Any, lake: S3Uri) -> str:
     """The change that Head should name, as far as the records tell: the greatest that was published or that a later one builds on.
 
     A change that neither added nor superseded a file leaves no trace; if it was the last one it is taken as not landed, and its
-    inputs are pending again, which is safe because applying them twice gives the same rows.
+    inputs are pending again, which is safe because applying them twice gives the same rows. An erase leaves one before it removes.
     """
     for change in sorted(list_records(s3, lake), reverse=True):
         try:

@@ -1,0 +1,94 @@
+"""Erases: what holds a key goes, under whatever name and type; what holds none stays; and none is forgotten."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from glue_jobs.aws.clients import Clients
+from glue_jobs.aws.removal import held_versions
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.protocol.history import last_published
+from infra.local.embedded import EmbeddedAws
+from tests.lake import LakeTable
+
+COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+
+class Tables:
+    """Makes tables that hold what was loaded."""
+
+    def __init__(self, aws: EmbeddedAws, clients: Clients) -> None:
+        self._aws, self._clients = aws, clients
+
+    def __call__(self, rows: Any = ((1, "one"), (2, "two")), columns: pa.Schema = COLUMNS, out_path: str = "") -> LakeTable:
+        table = LakeTable(self._aws.environment(), self._aws.raw, self._aws.lake, columns, shared=self._clients)
+        table.edit(LoadQuietMinutes="0", **({"out_path": out_path} if out_path else {}))
+        table.out_path = S3Uri.parse(out_path) if out_path else table.out_path
+        table.load(rows)
+        assert table.run("LoadInitial") == 0
+        return table
+
+
+@pytest.fixture
+def make(embedded_aws: EmbeddedAws, embedded_clients: Clients) -> Tables:
+    return Tables(embedded_aws, embedded_clients)
+
+
+def erase(table: LakeTable, folder: Path, **keys: Any) -> None:
+    """An erase by the columns of the keys, which must work."""
+    path = folder / "keys.parquet"
+    pq.write_table(pa.table(keys), path)
+    assert table.run("Erase", erase_keys=str(path), key=",".join(keys)) == 0, table.item()["LastRun"]
+    assert "Erasing" not in table.item()
+
+
+def held(table: LakeTable, number: int) -> list[dict[str, Any]]:
+    """The rows with that id in all versions that S3 keeps."""
+    s3, lake, rows = table.clients.s3, table.out_path, []
+    for each in held_versions(s3, lake.bucket, lake.key):
+        data = s3.get_object(Bucket=lake.bucket, Key=each.key, VersionId=each.version)["Body"].read()
+        rows += pq.read_table(io.BytesIO(data), partitioning=None).to_pylist()
+    return [row for row in rows if row["id"] == number]
+
+
+def take(table: LakeTable, *rows: Any, columns: pa.Schema | None = None) -> None:
+    """A CDC file with the rows, and a run."""
+    table.cdc(rows, columns=columns)
+    assert table.run() == 0, table.item()["LastRun"]
+
+
+def test_an_erase_without_files_is_found_where_the_item_went_back(make: Tables, tmp_path: Path) -> None:
+    """It changed no data file; without it a later rollback would not know what it took."""
+    table = make()
+    take(table, ("D", (2, None)))
+    head = table.item()["Head"]
+    erase(table, tmp_path, id=[2])
+    change = table.head()
+    assert (change.added, change.superseded) == ((), ())
+
+    table.edit(Head=head)
+
+    assert last_published(table.clients.s3, table.out_path) == change.id
+    assert table.verify() == ["state-went-back"]
+
+
+def test_what_another_program_wrote_over_a_hidden_file_stays_visible(make: Tables, tmp_path: Path) -> None:
+    """The listed version below it goes; the other's object holds no key."""
+    table = make()
+    take(table, ("U", (2, "TWO")))
+    s3, lake = table.clients.s3, table.out_path
+    path = next(path for record in table.lineage().back() for path in record.superseded)
+    data = io.BytesIO()
+    pq.write_table(pa.table({"id": [77], "name": ["theirs"]}), data)
+    s3.put_object(Bucket=lake.bucket, Key=lake.key + path, Body=data.getvalue())
+
+    erase(table, tmp_path, id=[1])
+
+    assert path in table.visible()
+    assert (held(table, 1), len(held(table, 77))) == ([], 1)

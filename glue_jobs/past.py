@@ -41,6 +41,11 @@ class Past:
     path: TablePath
     place: Place
 
+    def snapshot(self, moment: str = "") -> Snapshot:
+        """The state as of a moment: which files it has, its columns, its key and its time."""
+        with translated():
+            return self._at(moment).snapshot
+
     def table(self, moment: str = "") -> PastTable:
         """The table as of a moment. Raises TableBlocked, code version-gone or version-erased, if bytes are no more."""
         with translated():

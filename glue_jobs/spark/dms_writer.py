@@ -47,6 +47,16 @@ def dms_table(schema: pa.Schema, rows: Iterable[DmsRow], *, timestamp_column: st
     return pa.Table.from_arrays(arrays, schema=pa.schema(names))
 
 
+def with_dms_columns(rows: pa.Table, ops: Sequence[str] | None, times: Sequence[str], timestamp_column: str) -> pa.Table:
+    """The rows with `Op` (None for none) and the timestamp column in front. times: as `timestamp_text` makes them."""
+    fields = [pa.field(timestamp_column, pa.string(), nullable=False), *rows.schema]
+    arrays = [pa.array(times, pa.string()), *rows.columns]
+    if ops is not None:
+        fields.insert(0, pa.field(OP_COLUMN, pa.string()))
+        arrays.insert(0, pa.array(ops, pa.string()))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
 def dms_parquet(table: pa.Table) -> bytes:
     """The table as a Parquet file that looks like DMS's: see `dms_footer` for what its footer leaves out.
 

@@ -132,7 +132,7 @@ def _homes(plan: ApplyPlan, written: pa.Table, key_of: Places) -> tuple[Places, 
     shape = plan.shape
     codes, partitions = np.zeros(written.num_rows, np.int64), [()] if written.num_rows else []
     if shape.partitioning and written.num_rows:
-        values = partition_values(written, shape.partitioning, shape.schema, shape.empty_as_null, shape.table)
+        values = partition_values(written, shape.partitioning, shape.schema, shape.empty_as_null, shape.table, shape.key)
         numbers: dict[PartitionValues, int] = {}
         rows = zip(*(column.to_pylist() for column in values.columns), strict=True)
         codes = np.array([numbers.setdefault(row, len(numbers)) for row in rows], np.int64)

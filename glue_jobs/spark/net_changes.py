@@ -126,7 +126,7 @@ def _partition_codes(table: pa.Table, shape: Shape) -> tuple[np.ndarray[Any, Any
         return np.where(deletes, -1, 0).astype(np.int32), ((),)
     codes = np.full(table.num_rows, -1, np.int32)
     kept = table.filter(pa.array(~deletes))
-    values = partition_values(kept, shape.partitioning, shape.schema, shape.empty_as_null, shape.table)
+    values = partition_values(kept, shape.partitioning, shape.schema, shape.empty_as_null, shape.table, shape.key)
     found: dict[PartitionValues, int] = {}
     rows = zip(*(column.to_pylist() for column in values.columns), strict=True) if kept.num_rows else iter(())
     codes[~deletes] = [found.setdefault(row, len(found)) for row in rows]

@@ -6,7 +6,7 @@ text would come back as another one is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,21 +23,24 @@ _DATE_LENGTH = len("yyyy-MM-dd")
 _JAVA_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-def partition_values(table: pa.Table, partitioning: Partitioning, schema: Schema, empty_as_null: bool, source: str) -> pa.Table:
+def partition_values(
+    table: pa.Table, partitioning: Partitioning, schema: Schema, empty_as_null: bool, source: str, key: Sequence[str] = ()
+) -> pa.Table:
     """One column of texts per partition field, under its folder's name; null stands for the null partition.
 
-    schema: the lake's, for the types that the texts are read back as. source: the table or file, for messages. Raises
-    TableBlocked naming column and value where a value can't be a folder name.
+    schema: the lake's, for the types that the texts are read back as. source: the table or file, for messages. key: columns in which an
+    empty text never becomes null, since no row is found by a null. Raises TableBlocked naming column and value where a value can't be a
+    folder name.
     """
-    texts = [_Texts(field, schema, empty_as_null, source).of(table.column(field.column)) for field in partitioning]
+    texts = [_Texts(field, schema, empty_as_null, source, field.column in key).of(table.column(field.column)) for field in partitioning]
     return pa.table(texts, schema=pa.schema([(field.folder, pa.string()) for field in partitioning]))
 
 
 class _Texts:
     """The texts of one partition field."""
 
-    def __init__(self, field: PartitionField, schema: Schema, empty_as_null: bool, source: str) -> None:
-        self._field, self._empty_as_null, self._source = field, empty_as_null, source
+    def __init__(self, field: PartitionField, schema: Schema, empty_as_null: bool, source: str, is_key: bool) -> None:
+        self._field, self._empty_as_null, self._source, self._is_key = field, empty_as_null, source, is_key
         column = find(schema, field.column)
         assert column is not None, f"{field.column} is checked before any row is read"
         self._type = to_arrow(column.type)
@@ -85,12 +88,15 @@ class _Texts:
     def _without_empty(self, texts: pa.Array) -> pa.Array:
         if not pc.any(pc.equal(texts, "")).as_py():
             return texts
-        if not self._empty_as_null:
+        if not self._empty_as_null or self._is_key:
+            in_key = "take a column in PartitionKey that is not in PrimaryKey (`dmslake repartition PATH`), or correct the value"
+            other = "set the attribute EmptyPartition = 'null' on the table's item to put such rows into the null partition"
             raise self._refused(
                 "empty-partition",
                 "''",
-                "null or a text that is not empty: readers can't tell an empty one from null",
-                "set the attribute EmptyPartition = 'null' on the table's item to put such rows into the null partition",
+                "null or a text that is not empty: readers can't tell an empty one from null"
+                + (", which no key has" if self._is_key else ""),
+                in_key if self._is_key else other,
             )
         return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 

@@ -103,7 +103,7 @@ def _folder_values(rows: pa.Table, ops: pa.Array, shape: Shape) -> list[pa.Array
     if not shape.partitioning:
         return []
     kept = np.asarray(ops) != DELETE
-    values = partition_values(rows.filter(pa.array(kept)), shape.partitioning, shape.schema, shape.empty_as_null, shape.table)
+    values = partition_values(rows.filter(pa.array(kept)), shape.partitioning, shape.schema, shape.empty_as_null, shape.table, shape.key)
     places = np.where(kept, np.cumsum(kept) - 1, 0)
     indices = pa.array(places, mask=~kept, type=pa.int64())
     return [column.combine_chunks().take(indices) for column in values.columns]

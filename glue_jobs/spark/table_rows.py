@@ -62,7 +62,7 @@ def _partitions(table: pa.Table, shape: Shape) -> Iterator[tuple[PartitionValues
     if not shape.partitioning:
         parts = [((), table)] if table.num_rows else []
     else:
-        values = partition_values(table, shape.partitioning, shape.schema, shape.empty_as_null, shape.table)
+        values = partition_values(table, shape.partitioning, shape.schema, shape.empty_as_null, shape.table, shape.key)
         parts = list(split_by_partition(table, values))
     for key, part in parts:
         yield key, sort_by_key(part, shape.key) if shape.key else part
@@ -136,7 +136,7 @@ def _with_parts(table: pa.Table, shape: Shape) -> pa.Table:
     """The rows with their partition folders' values as further columns; a deleted row has none."""
     if not shape.partitioning:
         return table
-    values = partition_values(table, shape.partitioning, shape.schema, shape.empty_as_null, shape.table)
+    values = partition_values(table, shape.partitioning, shape.schema, shape.empty_as_null, shape.table, shape.key)
     for index, column in enumerate(values.columns):
         table = table.append_column(f"p{index}", column)
     return table

@@ -35,6 +35,7 @@ _P = TypeVar("_P", bound=PurePath)
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _CORRECT = "correct the rows that are given; nothing was changed"
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, which some programs put before a CSV
+_LAST = "last"  # each value of a line behind a CSV's last one: a quote that is never closed swallows it
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,7 @@ def _csv_rows(data: bytes, name: str, wanted: Schema, allowed: Schema) -> pa.Tab
     with readable(name):
         heads = next(csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), strict=True), [])
     check_columns([(head, "") for head in heads], wanted, allowed, name)
+    data += ("\n" + ",".join([_LAST] * len(heads)) + "\n").encode()
     with readable(name):
         texts = pacsv.read_csv(
             io.BytesIO(data),
@@ -238,6 +240,9 @@ def _csv_rows(data: bytes, name: str, wanted: Schema, allowed: Schema) -> pa.Tab
                 quoted_strings_can_be_null=False,
             ),
         )
+    if any(column[-1].as_py() != _LAST for column in texts.columns):  # Arrow reads on to the end of the file, and says nothing
+        raise UsageError(f"the given file {name} can't be read: a quote is never closed", "given-not-read", _CORRECT)
+    texts = texts.slice(0, texts.num_rows - 1)
     columns = [
         _each_value(_from_text(to_arrow(column.type)), texts.column(column.name), column.name, column.type, name, 0) for column in wanted
     ]

@@ -173,7 +173,7 @@ class ReplayRows:
         late = frozenset(item.key for item in record.inputs)
         heads = self._heads_of(record, sorted((*record.context, *record.inputs), key=_rank), late)
         rows = _together(self._raw_tables(heads, shape, part), shape)
-        return merged(state, keep_late(rank(rows, shape.key), rows, shape, heads), shape, record)
+        return merged(state, keep_late(rank(rows, shape.key), heads), shape, record)
 
     def _ordered(self, step: Sequence[ChangeRecord]) -> list[RawHead]:
         """The raw files of changes that follow on each other, those of the first change before those of the next, whatever their names."""

@@ -13,7 +13,6 @@ import pyarrow as pa
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import Engine, SparkEngine
-from glue_jobs.spark.key_columns import KeyIndex
 from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS, rank
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import RawHead, Unit, read_unit, units_of
@@ -23,26 +22,22 @@ LATE = "__late"
 
 
 def ranked_rows(engine: Engine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> pa.Table:
-    """The winners of the batch: the lake's columns, `__op`, `__position`. Where files came late, only the keys of late files."""
+    """The winners of the batch: the lake's columns, `__op`, `__position`. Where files came late, only those that stand in them."""
     if isinstance(engine, SparkEngine):
         return collect(spark_ranked(engine, place, shape, heads), with_marks(shape.schema))
     units = [unit for head in heads for unit in units_of(head)]
     tables = [table for unit in units for table in read_unit(place, shape, unit)]
     rows = pa.concat_tables(tables) if tables else empty(with_marks(shape.schema))
-    return keep_late(rank(rows, shape.key), rows, shape, heads)
+    return keep_late(rank(rows, shape.key), heads)
 
 
-def keep_late(winners: pa.Table, rows: pa.Table, shape: Shape, heads: Sequence[RawHead]) -> pa.Table:
-    """`winners` restricted to keys that stand in late files (without a key: to their rows), if there are late files."""
+def keep_late(winners: pa.Table, heads: Sequence[RawHead]) -> pa.Table:
+    """Those of `winners` that stand in late files, if there are late files. What stands in the others was applied before: writing it again
+    would take back what a person has corrected since."""
     late = [head.ordinal for head in heads if head.late]
-    if not late or not winners.num_rows:
+    if not late:
         return winners
-    is_late = pa.array(np.isin(rows[POSITION].to_numpy() >> ROW_BITS, late))
-    late_keys = rank(rows.filter(is_late), shape.key)
-    if not shape.key:
-        return late_keys  # without a key nothing but the late rows themselves
-    found = KeyIndex(late_keys, shape.key).positions(winners)
-    return winners.filter(found.is_valid())
+    return winners.filter(pa.array(np.isin(winners[POSITION].to_numpy() >> ROW_BITS, late)))
 
 
 def with_marks(schema: Schema) -> pa.Schema:
@@ -105,17 +100,18 @@ def spark_ranked(engine: SparkEngine, place: Place, shape: Shape, heads: Sequenc
 
 
 def spark_winners(rows: Any, shape: Shape, wanted: Sequence[str], late_only: bool = False) -> Any:
-    """The columns `wanted` of each key's row with the greatest position. late_only: of keys that have a row marked `late`."""
+    """The columns `wanted` of each key's row with the greatest position. late_only: where that row is marked `late`."""
     from pyspark.sql import functions as F
 
     keys = key_names(shape)
     # A group's key comes out with one zero and one NaN; a float's own value is the winner's, like that of any other column.
     exact = [name for name, kind in zip(keys, shape.key_types, strict=True) if kind not in ("float", "double")]
     taken = [name for name in wanted if name not in exact]
-    winner = F.max_by(F.struct(*taken), "position").alias("w")
+    carried = [*taken, "late"] if late_only else taken
+    winner = F.max_by(F.struct(*carried), "position").alias("w")
     plain_keys = [F.col(key).alias(f"key{index}") if key not in exact else F.col(key) for index, key in enumerate(keys)]
     groups = rows.groupBy(*plain_keys)
-    winners = groups.agg(winner, F.max("late").alias("late")).where("late") if late_only else groups.agg(winner)
+    winners = groups.agg(winner).where("w.late") if late_only else groups.agg(winner)
     return winners.select(*[f"w.{name}" if name in taken else name for name in wanted])
 
 

@@ -1,4 +1,4 @@
-"""`dmslake generate-feed`: what DMS would write, made of a table that has versions. Done in this process; the job GenerateFeed does the same."""
+"""`dmslake generate-feed`: what DMS would write, made of a table that has versions; as the job GenerateFeed does, in this process."""
 
 from __future__ import annotations
 

@@ -83,8 +83,7 @@ class Values:
         kind = column.type
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column.name).lower().replace("_", " ").strip()
         if kind in INTEGER_BITS:
-            low, high = _range(words)
-            return self.random.randint(max(low, -(1 << INTEGER_BITS[kind])), min(high, (1 << INTEGER_BITS[kind]) - 1))
+            return self.random.randint(*_within(_range(words), (1 << INTEGER_BITS[kind]) - 1))
         parts = decimal_parts(kind)
         if parts is not None:
             return self._decimal(words, *parts)
@@ -102,9 +101,9 @@ class Values:
         }
 
     def _decimal(self, words: str, precision: int, scale: int) -> Decimal:
-        most = 10**precision - 1
-        low, high = (max(-most, min(most, bound * 10**scale)) for bound in _range(words))
-        return Decimal(self.random.randint(low, high)).scaleb(-scale)
+        low, high = _range(words)
+        digits = self.random.randint(*_within((low * 10**scale, high * 10**scale), 10**precision - 1))
+        return Decimal(digits).scaleb(-scale)
 
     def _text(self, words: str) -> str:
         for pattern, method in TEXTS:
@@ -121,6 +120,12 @@ class Values:
 
 def _range(words: str) -> tuple[int, int]:
     return next((bounds for pattern, bounds in NUMBERS if re.search(pattern, words)), ANY_NUMBER)
+
+
+def _within(bounds: tuple[int, int], most: int) -> tuple[int, int]:
+    """The part of the bounds that the type can hold; all from zero where that is none or one value."""
+    low, high = max(bounds[0], -most), min(bounds[1], most)
+    return (low, high) if low < high else (0, most)
 
 
 def _quarters(words: str) -> tuple[int, int]:

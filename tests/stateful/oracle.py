@@ -34,7 +34,7 @@ class RawFile:
 @dataclass(frozen=True)
 class State:
     """All of a table that a rollback takes back. base: the rows that `applied` came on top of. generation: (number, load's ETag,
-    first digits). awaited: marks of files that were taken once and must be taken again."""
+    first digits). awaited: marks of files that were taken once and must be taken again. corrected: the rows are not those of files only."""
 
     rows: Rows = field(default_factory=dict)
     base: Rows = field(default_factory=dict)
@@ -44,26 +44,33 @@ class State:
     skipped: Names = frozenset()
     awaited: frozenset[tuple[str, str]] = frozenset()
     loaded: bool = False
+    corrected: bool = False
 
 
 @dataclass(frozen=True)
 class Item:
-    """What a person sees and edits. ours: paused by a rollback; own: by a person (or because a rollback was lost)."""
+    """What a person sees and edits. ours: paused by a rollback; own: by a person (or because a rollback was lost); waits: for this staged
+    change."""
 
     cursor: str = ""
     ours: bool = False
     own: bool = False
+    waits: str = ""
     reload_waits: bool = False
 
     @property
     def paused(self) -> bool:
-        return self.ours or self.own
+        return self.ours or self.own or self.waits != ""
+
+    @property
+    def active(self) -> Item:
+        return replace(self, ours=False, own=False, waits="")
 
 
 @dataclass(frozen=True)
 class Step:
     """A change that must come next. took: marks of the files it takes or passes over; rows_of: of a rollback, the ordinary change
-    whose rows the table has after it."""
+    whose rows the table has after it. lifts: it commits a staged change, and lifts its pause."""
 
     kind: str
     inputs: tuple[str, ...]
@@ -71,6 +78,7 @@ class Step:
     after: State
     item: Item
     rows_of: str | None = None
+    lifts: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,7 @@ class Change:
     state: State
     rows_of: str
     item_before: Item
+    lifts: bool = False
     lost: bool = False
 
     @property
@@ -115,12 +124,30 @@ class Wish:
 
 
 @dataclass(frozen=True)
+class Correction:
+    """Rows that a person gives, by the first of the other columns. deletes: its values that go; updates: key → the other columns."""
+
+    deletes: frozenset[str]
+    updates: Rows
+
+
+@dataclass(frozen=True)
 class Op:
-    """A job that is run, with the wish of a rollback and the change that it leads to, found before anything else is done."""
+    """A job that is run, with the wish of a rollback and the change that it leads to, found before anything else is done.
+
+    correction: of an apply; erased: the keys of an erase; given: further arguments.
+    """
 
     job: str
     wish: Wish | None = None
     goal: str | Refusal = ""
+    correction: Correction | None = None
+    erased: frozenset[int] = frozenset()
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_asked_once(self) -> bool:
+        return self.wish is not None or self.correction is not None or bool(self.erased)
 
 
 def digits(name: str) -> str:
@@ -168,7 +195,7 @@ class Oracle:
     def land(self, change: str, step: Step) -> None:
         """The change `step` took effect under this id."""
         rows_of = change if step.rows_of is None else step.rows_of
-        self.changes[change] = Change(change, self.head, step.kind, step.took, step.after, rows_of, self.item)
+        self.changes[change] = Change(change, self.head, step.kind, step.took, step.after, rows_of, self.item, step.lifts)
         self.head, self.item = change, step.item
 
     def take_back(self, change: str) -> None:
@@ -181,8 +208,8 @@ class Oracle:
         item = self.item
         if item.cursor == lost.state.cursor:
             item = replace(item, cursor=lost.item_before.cursor)
-        if not lost.is_ordinary:
-            item = replace(item, ours=False, own=True)
+        if not lost.is_ordinary or lost.lifts:
+            item = replace(item.active, own=True)
         self.changes[lost.id] = replace(lost, lost=True)
         rows_of = self.changes[lost.parent].rows_of if lost.parent else ""
         self.changes[change] = Change(change, lost.id, "lost", (), after, rows_of, self.item)
@@ -194,9 +221,29 @@ class Oracle:
         """The next change of a job's run; None: there is nothing to do for it."""
         if op.wish is not None:
             return op.goal if isinstance(op.goal, Refusal) else self._undo(op.wish, op.goal)
+        if op.correction is not None:
+            return self._correct(op.correction)
+        if op.erased:
+            rows = {key: values for key, values in self.state.rows.items() if key not in op.erased}
+            return Step("erase", (), (), replace(self.state, rows=rows, corrected=True), self.item)
+        if op.job == "Commit":
+            return None
         step = None if self.item.paused else self.load_due() or self._batch()
         is_load = step is not None and step.kind == "full-load"
         return step if is_load == (op.job == "LoadInitial") else None
+
+    def _correct(self, given: Correction) -> Step | Refusal:
+        """Every row of a value that goes, and of one that rows are given for, makes place for these; values that no row has don't count."""
+        head = self.state
+        found = {values[0] for values in head.rows.values()}
+        live = found & (given.deletes | {values[0] for values in given.updates.values()})
+        if not head.loaded or not live:
+            return Refusal(("no-key-found",) if head.loaded else ("not-loaded",))
+        rest = {key: values for key, values in head.rows.items() if values[0] not in live}
+        written = {key: values for key, values in given.updates.items() if values[0] in live}
+        if set(rest) & set(written):
+            return Refusal(("key-taken",))
+        return Step("apply", (), (), replace(head, rows={**rest, **written}, corrected=True), self.item)
 
     def load_due(self) -> Step | None:
         """The load that must come first; of kind `waits` where its time has not come."""
@@ -336,7 +383,7 @@ class Oracle:
     def _item_after(self, wish: Wish, after: State, waits: bool) -> Item:
         item = self.item if wish.skip else replace(self.item, cursor=after.cursor)
         if wish.resume:
-            return replace(item, ours=False, own=False)
+            return item.active
         if not wish.reapply:
             return replace(item, ours=True)
         return item if waits else replace(item, ours=False)

@@ -6,6 +6,7 @@ import copy
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -23,12 +24,13 @@ from infra.local.embedded import EmbeddedAws
 from tests.lake import JOBS, START, LakeTable
 from tests.protocol.runs import LONG_LEASE, forget_lease
 from tests.protocol.wire import Killed, Request
-from tests.stateful.oracle import LOAD, Op, Oracle, RawFile, Refusal, Row, Step, Wish, digits
+from tests.stateful.oracle import LOAD, Correction, Op, Oracle, RawFile, Refusal, Row, Step, Wish, digits
 from tests.stateful.traffic import Point, Sleeper, Traffic, death
 from tests.stateful.world import World
 
 COLUMNS = pa.schema([("id", pa.int64()), ("part", pa.string()), ("name", pa.string())])
 KEYS, PARTS = 4, "ab"
+TIME = "2024-05-01 12:00:00.000000"  # of all CDC rows
 LATE_STEPS = 40  # a late file is named so many tenths of a second, at most, before the last second
 BOTH = (Op("LoadInitial"), Op("LoadIncremental"))
 
@@ -41,6 +43,8 @@ POINTS = st.one_of(
 )
 PICK = st.integers(0, 30)
 FEW = st.sampled_from([False, False, False, True])
+DISTURBED = st.one_of(st.none(), st.none(), POINTS)
+KEY_SETS = st.sets(st.integers(0, KEYS - 1), min_size=1, max_size=2)
 LOADS = st.dictionaries(st.integers(0, KEYS - 1), st.sampled_from(PARTS), min_size=1)
 DrawnRow = tuple[str, int, str]  # operation, key, part
 GOALS = st.sampled_from(["previous", "previous", "to", "to", "undo", "reapply-all", "reapply-all", "reapply", "before"])
@@ -56,6 +60,16 @@ class Zombie:
     planned: Step | Refusal | None
     head: str
     fence: int | None
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A staged change: what it does once it is committed, and what was when it was made. quiet: of the item, as its text."""
+
+    step: Step
+    head: str
+    cursor: str
+    quiet: str
 
 
 class TableMachine(RuleBasedStateMachine):
@@ -82,6 +96,9 @@ class TableMachine(RuleBasedStateMachine):
         self.oracle = Oracle()
         self.zombies: list[Zombie] = []
         self.aborted: set[str] = set()
+        self.staged: dict[str, Staged] = {}
+        self.discarded: set[str] = set()
+        self.erased: dict[str, frozenset[int]] = {}
         self.second = 0
         self.named = 0
 
@@ -94,7 +111,9 @@ class TableMachine(RuleBasedStateMachine):
                 self._wake(0)
             self._activate()
             self._run_both()
+            assert self.table.run("Erase", resume="true") == 0
             self.check_everything()
+            assert "Erasing" not in self.world.item
             assert self.table.verify() == []
         finally:
             for zombie in self.zombies:
@@ -216,6 +235,147 @@ class TableMachine(RuleBasedStateMachine):
         """To any change, or from one, or forth again."""
         self._finish(self._rollback(goal, pick, resume, skip))
 
+    # --- corrections
+
+    @precondition(lambda self: self.oracle.state.loaded)
+    @rule(gone=st.sampled_from(["", *PARTS]), keys=KEY_SETS, disturbed=DISTURBED)
+    def apply(self, gone: str, keys: set[int], disturbed: Point | None) -> None:
+        """The rows of one part go, those of the other one are replaced; the part is a column that many rows have the same of."""
+        self._do(self._correction(gone, keys), disturbed)
+
+    @precondition(lambda self: self.oracle.state.loaded)
+    @rule(keys=KEY_SETS, disturbed=DISTURBED)
+    def erase(self, keys: set[int], disturbed: Point | None) -> None:
+        """Some keys go for good."""
+        text = "\n".join(["id", *map(str, sorted(keys))])
+        self._do(Op("Erase", erased=frozenset(keys), given={"erase_keys": self._give(text)}), disturbed)
+
+    @precondition(lambda self: len(self.zombies) < 2 and self.oracle.state.loaded)
+    @rule(keys=KEY_SETS, is_erase=st.booleans(), point=POINTS)
+    def fall_asleep_in_correction(self, keys: set[int], is_erase: bool, point: Point) -> None:
+        """A correction or an erase stops in the middle."""
+        text = "\n".join(["id", *map(str, sorted(keys))])
+        erase = Op("Erase", erased=frozenset(keys), given={"erase_keys": self._give(text)})
+        self._fall_asleep(erase if is_erase else self._correction("a", keys), point)
+
+    def _correction(self, gone: str, keys: set[int]) -> Op:
+        other = PARTS[1] if gone == PARTS[0] else PARTS[0]
+        self.named += 1
+        updates = {key: (other, f"n{self.named}.{key}") for key in sorted(keys)}
+        rows = [f"{key},{part},{name},{TIME}" for key, (part, name) in updates.items()]
+        given = {"key": "part", "updates": self._give("\n".join(["id,part,name,ts", *rows]))}
+        if gone:
+            given["deletes"] = self._give(f"part\n{gone}")
+        return Op("Apply", correction=Correction(frozenset({gone} - {""}), updates), given=given)
+
+    def _give(self, text: str) -> str:
+        """The address of a CSV file."""
+        self.named += 1
+        bucket, key = self.table.path.bucket, f"given/{self.table.table}/{self.named}.csv"
+        self.clients.s3.put_object(Bucket=bucket, Key=key, Body=f"{text}\n".encode())
+        return f"s3://{bucket}/{key}"
+
+    def _do(self, op: Op, disturbed: Point | None) -> None:
+        if disturbed is None:
+            self._finish(op)
+        else:
+            self._crash(op, disturbed)
+
+    # --- staged changes
+
+    @rule(rows=ROWS, lift=st.booleans())
+    def stage(self, rows: list[DrawnRow], lift: bool) -> None:
+        """The next change is prepared up to its commit."""
+        self.deliver(rows, False, 0)
+        if lift:
+            self._activate()
+        forget_lease(self.table)
+        self._look_at_clock()
+        op = BOTH[0] if not self.oracle.item.paused and self.oracle.load_due() else BOTH[1]
+        code = self._start(replace(op, given={"stage": "true"}))
+        self.world.look()
+        self._settle(op, [])
+        self._look_at_clock()
+        expected = self.oracle.predict(op)
+        staged = self._last_run().get("staged", "")
+        if not staged:
+            assert (code, expected is None or (isinstance(expected, Step) and expected.kind == "waits")) == (0, True), self._last_run()
+            return
+        assert isinstance(expected, Step)
+        assert _described(self.world.record(staged)) == _expected(expected)
+        self.staged[staged] = Staged(expected, self.oracle.head, self.oracle.item.cursor, self.world.item["LoadQuietMinutes"])
+        self.oracle.item = replace(self.oracle.item, waits=staged)
+        self.seen["staged"] += 1
+
+    @precondition(lambda self: self.staged)
+    @rule(pick=PICK, disturbed=DISTURBED)
+    def commit(self, pick: int, disturbed: Point | None) -> None:
+        """A staged change is committed, or refused because something has changed since."""
+        change = self._staged(pick)
+        forget_lease(self.table)
+        refused: set[str] = set()
+        if disturbed is None:
+            ended = self.table.commit(change)
+            refused = {ended.error.code} if ended.error else set()
+        else:
+            self._die(disturbed, lambda table: table.commit(change, lease_seconds=LONG_LEASE).code)
+        self.world.look()
+        before = self.oracle.head
+        was_committed = self._settle(Op("Commit"), [self._commit_of(change)])
+        if disturbed is None:
+            assert was_committed != bool(refused - {"staged-gone"}), (refused, self.staged[change])
+            if refused:
+                assert refused <= self._why_refused(change, before), (refused, self._why_refused(change, before))
+            self.seen["committed" if was_committed else f"refused {min(refused)}"] += 1
+
+    def _commit_of(self, change: str) -> Step:
+        """The step that commits a staged change now. Its pause is lifted, another one stays."""
+        staged, item = self.staged[change], self.oracle.item
+        lifts = item.waits == change and not item.ours
+        return replace(staged.step, item=replace(item, cursor=staged.step.item.cursor, waits="" if lifts else item.waits), lifts=lifts)
+
+    def _why_refused(self, change: str, head: str) -> set[str]:
+        staged, record = self.staged[change], self.world.record(change)
+        why = {
+            "already-committed": any(self.world.record(each.id).staged_as == change for each in self.oracle.back(self.oracle.head)),
+            "already-discarded": change in self.discarded,
+            "staged-overtaken": head != staged.head,
+            "staged-edited": (self.oracle.item.cursor, self.world.item["LoadQuietMinutes"]) != (staged.cursor, staged.quiet),
+            "staged-gone": bool({file.path for file in record.added} & self.aborted),
+        }
+        return {code for code, holds in why.items() if holds}
+
+    @precondition(lambda self: self.staged)
+    @rule(pick=PICK, disturbed=DISTURBED)
+    def discard(self, pick: int, disturbed: Point | None) -> None:
+        """A staged change is discarded; the files are pending again."""
+        change = self._staged(pick)
+        forget_lease(self.table)
+        code, refused = None, set()
+        if disturbed is None:
+            ended = self.table.discard(change)
+            code, refused = ended.code, {ended.error.code} if ended.error else set()
+        else:
+            code = self._die(disturbed, lambda table: table.discard(change, lease_seconds=LONG_LEASE).code)
+        self.world.look()
+        self._settle(Op("Commit"), [])
+        if code == 0:
+            assert "already-committed" not in self._why_refused(change, self.oracle.head)
+            self.seen["discarded"] += 1
+        elif disturbed is None:
+            assert refused == {"already-committed"}
+            assert refused <= self._why_refused(change, self.oracle.head)
+        item = self.oracle.item
+        lifted = item.waits == change and not item.ours and (code == 0 or "Paused" not in self.world.item)
+        self.oracle.item = replace(item, waits="") if lifted else item
+        self.discarded.add(change)  # perhaps: it died
+        paths = {file.path for file in self.world.record(change).added}
+        self.aborted |= paths if code == 0 or code is None else set()
+
+    def _staged(self, pick: int) -> str:
+        names = list(self.staged)
+        return names[-1 - pick % len(names)]
+
     # --- edits by hand
 
     @precondition(lambda self: self.oracle.state.loaded and self._own_names())
@@ -244,7 +404,7 @@ class TableMachine(RuleBasedStateMachine):
 
     def _activate(self) -> None:
         self.table.remove("Paused")
-        self.oracle.item = replace(self.oracle.item, ours=False, own=False)
+        self.oracle.item = self.oracle.item.active
 
     # --- S3
 
@@ -258,10 +418,10 @@ class TableMachine(RuleBasedStateMachine):
             wish = Wish(to=name)
             self._finish(Op("Rollback", wish, self.oracle.goal(wish)))
 
-    @precondition(lambda self: self.world.publishing or self.zombies)
+    @precondition(lambda self: self.world.publishing or self.zombies or self.staged)
     @rule()
     def uploads_expire(self) -> None:
-        """The lifecycle rule aborts uploads that were never completed: of a change that is not published yet, or of a sleeper.
+        """The lifecycle rule aborts uploads that were never completed: of a change that is not published yet, staged, or of a sleeper.
 
         Not those of a load whose file DMS has replaced since: without its input a lost change blocks the table.
         """
@@ -309,23 +469,33 @@ class TableMachine(RuleBasedStateMachine):
                 continue
             world.check_data(change.id)
             assert world.rows_of(change.id) == _flat(change.state.rows), f"the snapshot of {change.id} has other rows"
+        self._check_erased()
+
+    def _check_erased(self) -> None:
+        """After an erase is finished nothing from before it that S3 keeps has a key of it."""
+        world = self.world
+        if world.publishing or "Erasing" in world.item:
+            return
+        for erase in world.erases():
+            assert world.holding(self.erased[erase], before=erase) == [], f"keys that {erase} erased are kept"
 
     def _check_item(self) -> None:
         item, expected = self.world.item, self.oracle.item
         assert _name(item["LastIncrementalFile"]) == expected.cursor
         paused = str(item.get("Paused", ""))
-        ours, own = paused.startswith("rolled back"), "audit" in paused or "was taken back" in paused
-        assert (ours, own) == (expected.ours, expected.own), paused
+        ours, own = paused.startswith("rolled back"), "audit" in paused or "taken back" in paused
+        waits = next((change for change in self.staged if f"change {change} is staged" in paused), "")
+        assert (ours, own, waits) == (expected.ours, expected.own, expected.waits), paused
 
     # --- doing
 
-    def _start(self, op: Op, name: str = "") -> int:
+    def _start(self, op: Op, name: str = "", table: LakeTable | None = None) -> int:
         """Run a job to its end; its exit code. name: its requests pass through this rule of the traffic."""
-        table = copy.copy(self.table)
+        table = table or copy.copy(self.table)
         if name:
             table.environment = self.traffic.environment(self.table.environment, name)
         arguments = op.wish.arguments() if op.wish else {}
-        return table.run(op.job, lease_seconds=LONG_LEASE, **arguments)
+        return table.run(op.job, lease_seconds=LONG_LEASE, **arguments, **op.given)
 
     def _finish(self, op: Op) -> None:
         """A run that nothing disturbs, and what it must have done."""
@@ -339,15 +509,19 @@ class TableMachine(RuleBasedStateMachine):
         unfinished = {"Publishing", "CatalogPending", "LeaseOwner", "Blocked"} & set(self.world.item)
         if not isinstance(op.goal, Refusal):
             assert not unfinished, (unfinished, code, last)
+        assert not (op.job == "Erase" and "Erasing" in self.world.item), last
         self._look_at_clock()
-        expected = None if op.wish and done else self.oracle.predict(op)
+        expected = None if op.is_asked_once and done else self.oracle.predict(op)
         if isinstance(expected, Step) and expected.kind == "waits":
             expected = None
         error = last.get("error", {}).get("code", "")
-        if error == "version-gone":
+        if error in ("version-gone", "version-erased"):
             assert isinstance(op.goal, str)
             assert self.oracle.changes[op.goal].lost or self.world.is_expired(op.goal), last
-            self.seen["refused version-gone"] += 1
+            self.seen[f"refused {error}"] += 1
+        elif op.erased and not done:
+            assert (error, self.world.holding(op.erased)) == ("no-key-found", []), last
+            self.seen[f"refused {error}"] += 1
         elif isinstance(expected, Refusal):
             assert (code != 0, error in expected.codes) == (True, True), (expected, last)
             self.seen[f"refused {error}"] += 1
@@ -379,23 +553,28 @@ class TableMachine(RuleBasedStateMachine):
                 rows.pop(key, None)
             else:
                 rows[key] = values
-        if oracle.item.cursor == state.cursor:
+        if oracle.item.cursor == state.cursor and not state.corrected:
             assert rows == state.rows
 
     def _crash(self, op: Op, point: Point) -> None:
         forget_lease(self.table)
+        self._die(point, lambda table: self._start(op, table=table))
+        self.world.look()
+        self._settle(op, [])
+
+    def _die(self, point: Point, work: Callable[[LakeTable], int]) -> int | None:
+        """The exit code of what dies at that point, unless it ends before; None if it died."""
         self.traffic.rules["crash"] = death(point)
+        table = copy.copy(self.table)
+        table.environment = self.traffic.environment(self.table.environment, "crash")
         try:
-            code = self._start(op, "crash")
+            code = work(table)
         except Killed:
             _say("died")
             self.seen["died"] += 1
-            self.world.look()
-            self._settle(op, [])
-            return
+            return None
         _say(f"ended with {code}")
-        self.world.look()
-        self._settle(op, [])
+        return code
 
     def _fall_asleep(self, op: Op, point: Point) -> None:
         forget_lease(self.table)
@@ -438,7 +617,7 @@ class TableMachine(RuleBasedStateMachine):
                 self._check_lost(record)
                 self.oracle.take_back(record.id)
             else:
-                assert not (op.wish and done), "a rollback made two changes"
+                assert not (op.is_asked_once and done), "a rollback, a correction or an erase made two changes"
                 done = True
                 self._look_at_clock()
                 steps = [step for step in [*planned, self.oracle.predict(op)] if isinstance(step, Step)]
@@ -446,6 +625,8 @@ class TableMachine(RuleBasedStateMachine):
                 fitting = next((step for step in steps if _expected(step) == found), None)
                 assert fitting is not None, f"a run of {op} made the change {found}, expected {[_expected(step) for step in steps]}"
                 self.oracle.land(record.id, fitting)
+                if op.erased:
+                    self.erased[record.id] = op.erased
             self._check_bookkeeping(record.id)
             self.seen[f"change {record.kind}"] += 1
         return done
@@ -511,7 +692,7 @@ class TableMachine(RuleBasedStateMachine):
         return tuple((op, key, () if op == "D" else (part, f"n{self.named}.{at}")) for at, (op, key, part) in enumerate(rows))
 
     def _put_cdc(self, name: str, rows: tuple[Row, ...]) -> None:
-        self._put(name, rows, "2024-05-01 12:00:00.000000", "")
+        self._put(name, rows, TIME, "")
 
     def _put_load(self, rows: dict[int, str]) -> None:
         self.second += 1

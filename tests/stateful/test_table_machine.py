@@ -20,7 +20,7 @@ from tests.stateful.table_machine import TableMachine
 from tests.stateful.traffic import Point, Traffic
 
 HUNTING = "MACHINE_EXAMPLES" in os.environ
-EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "10"))
+EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "8"))
 SHRINKING = "MACHINE_SHRINK" in os.environ
 STEPS = int(os.environ.get("MACHINE_STEPS", "10"))
 
@@ -70,6 +70,37 @@ def test_every_rule_does_what_it_says(machine: type[TableMachine]) -> None:
     changes = {f"change {kind}" for kind in ("full-load", "incremental", "late", "rollback", "reapply", "lost")}
     others = {"died", "woke unharmed", "woke after another run", "turned away", "blocked", "unfinished", "refused version-gone"}
     assert changes | others <= set(machine.seen)
+
+
+def test_every_correction_does_what_it_says(machine: type[TableMachine]) -> None:
+    """The same for corrections, staged changes and erases."""
+    machine.seen.clear()
+    rows = [("U", 0, "a"), ("I", 1, "b")]
+    table = machine()
+    steps: list[Callable[[], None]] = [
+        lambda: table.begin(load={0: "a", 1: "b", 2: "a", 3: "b"}, first=rows, second=rows),
+        lambda: table.apply("b", {0, 2}, None),
+        lambda: table.stage(rows, lift=False),
+        lambda: table.commit(0, None),
+        lambda: table.stage(rows, lift=False),
+        lambda: table.discard(0, None),
+        lambda: table.commit(0, None),
+        lambda: table.stage(rows, lift=True),
+        lambda: table.erase({2}, Point("is_commit", 0, True)),
+        lambda: table.run(),
+        lambda: table.erase({2}, None),
+        lambda: table.commit(0, None),
+        lambda: table.versions_expire(0, wanted=True),
+        lambda: table.teardown(),
+    ]
+
+    for step in steps:
+        step()
+        table.check_everything()
+
+    changes = {f"change {kind}" for kind in ("apply", "erase", "incremental")}
+    refused = {f"refused {code}" for code in ("already-discarded", "no-key-found", "staged-overtaken", "version-erased")}
+    assert changes | refused | {"died", "staged", "committed", "discarded"} <= set(machine.seen)
 
 
 def test_a_table_is_what_the_oracle_says(machine: type[TableMachine]) -> None:

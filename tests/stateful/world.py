@@ -21,7 +21,8 @@ FileRows = list[tuple[Any, ...]]
 
 @dataclass
 class World:
-    """What is known of a table's folder. expired: keys whose data the machine itself removed, as a lifecycle rule does."""
+    """What is known of a table's folder. expired: keys whose data the machine itself removed, as a lifecycle rule does, or that an erase
+    may remove."""
 
     table: LakeTable
     versions: dict[str, KeyVersions] = field(default_factory=dict)
@@ -30,6 +31,8 @@ class World:
     _fence: int = 0
     _markers: dict[str, int] = field(default_factory=dict)
     _rows: dict[str, FileRows] = field(default_factory=dict)
+    _attached: dict[str, str] = field(default_factory=dict)  # rows beside the records: name → version
+    _ids: dict[str, frozenset[int]] = field(default_factory=dict)
     _records: dict[str, ChangeRecord] = field(default_factory=dict)
     _snapshots: dict[str, Snapshot] = field(default_factory=dict)
 
@@ -38,6 +41,7 @@ class World:
     def look(self) -> None:
         """Look anew, and compare with what was seen before."""
         self.item = self.table.item()
+        self._take_note_of_erases()
         fence = int(self.item.get("Fence", 0))
         assert fence >= self._fence, f"the fence went back from {self._fence} to {fence}"
         self._fence = fence
@@ -64,12 +68,37 @@ class World:
 
     def _check_records(self) -> None:
         s3, folder = self.table.clients.s3, changes_folder(self.table.out_path)
-        keys = [
-            entry["Key"]
-            for page in s3.get_paginator("list_object_versions").paginate(Bucket=folder.bucket, Prefix=folder.key)
-            for entry in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
-        ]
+        keys, self._attached = [], {}
+        for page in s3.get_paginator("list_object_versions").paginate(Bucket=folder.bucket, Prefix=folder.key):
+            entries = (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
+            keys += [entry["Key"] for entry in entries if not entry["Key"].endswith(".parquet")]
+            kept = (entry for entry in page.get("Versions", ()) if entry["Key"].endswith(".parquet"))
+            self._attached.update({entry["Key"][len(folder.key) :]: entry["VersionId"] for entry in kept})
         assert len(keys) == len(set(keys)), "a change record was written twice"
+
+    def _take_note_of_erases(self) -> None:
+        """What the erases up to the head list may be removed, and is for nobody any more."""
+        lake = self.table.out_path
+        for erase in self.erases():
+            self.expired |= {each.key[len(lake.key) :] for each in self.record(erase).erased if each.key.startswith(lake.key)}
+
+    def erases(self) -> tuple[str, ...]:
+        """The erases up to the head."""
+        return self.snapshot(self.head).erases
+
+    def holding(self, keys: frozenset[int], before: str = "~") -> list[str]:
+        """The data files, and rows beside the records, of changes before `before` of which a version with one of the keys is kept."""
+        files = [path for path in self.versions if path.rpartition("/")[2] < before]
+        held = [path for path in files if any(row[0] in keys for row in self._rows_in(path))]
+        return held + [name for name in self._attached if name < before and self._ids_attached(name) & keys]
+
+    def _ids_attached(self, name: str) -> frozenset[int]:
+        if name not in self._ids:
+            folder = changes_folder(self.table.out_path)
+            data = read_bytes(self.table.clients.s3, folder.bucket, folder.key + name, self._attached[name])
+            rows = pq.read_table(pa.BufferReader(data)).to_pylist()
+            self._ids[name] = frozenset(row["id"] for row in rows if "id" in row)
+        return self._ids[name]
 
     @property
     def head(self) -> str:

@@ -18,7 +18,7 @@ from glue_jobs.core.ids import ATTACHMENT_ENDING, change_of_name
 from glue_jobs.core.keys import NAN
 from glue_jobs.core.partitioning import Partitioning
 from glue_jobs.core.record import ChangeRecord, Counts, DataFile, ErasedKeys, ErasedVersion
-from glue_jobs.core.schema import Schema
+from glue_jobs.core.schema import Schema, find
 
 HASH_BYTES = 16
 NAMED = 3  # objects that a text names
@@ -143,27 +143,54 @@ class FileShape:
     schema: Schema = ()
     primary_key: tuple[str, ...] = ()
     partitioning: Partitioning = ()
+    generation: int = 0
+
+
+@dataclass(frozen=True)
+class Rename:
+    """A column that a change of the generation renamed."""
+
+    generation: int
+    old: str
+    new: str
 
 
 @dataclass(frozen=True)
 class Searchable:
     """A version to look into. path: below the table's folder, '' for an attachment. file, shape: as a record has them, None where no
-    record knows the object; file only if its size and ETag are this version's."""
+    record knows the object; file only if its size and ETag are this version's. older: name → those that the column may have there,
+    because it was renamed later."""
 
     held: HeldVersion
     path: str = ""
     file: DataFile | None = None
     shape: FileShape | None = None
+    older: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Holdings:
-    """What S3 keeps for a table. unsearched: keys of objects that are not ours or no Parquet. older_names: new name → names that the
-    column had before it was renamed."""
+    """What S3 keeps for a table. unsearched: keys of objects that are not ours or no Parquet."""
 
     searchable: tuple[Searchable, ...] = ()
     unsearched: tuple[str, ...] = ()
-    older_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def renames_of(record: ChangeRecord) -> tuple[Rename, ...]:
+    """The column that the change renamed. Names may be such that its detail can be read in two ways: then both."""
+    told = str(record.details.get("renamed", ""))
+    pairs = ((told[: -len(f" to {column.name}")], column.name) for column in record.schema if told.endswith(f" to {column.name}"))
+    return tuple(Rename(record.generation.number, old, new) for old, new in pairs if find(record.schema, old) is None)
+
+
+def older_names(renames: Iterable[Rename], generation: int = 0) -> dict[str, tuple[str, ...]]:
+    """Name → the names that the column may have in files of the generation, 0 for any: a load begins with names of its own, which no
+    rename of an earlier generation means. renames: oldest first."""
+    older: dict[str, set[str]] = {}
+    for rename in renames:
+        if rename.generation >= generation:
+            older.setdefault(rename.new, set()).update({rename.old, *older.get(rename.old, ())})
+    return {name: tuple(sorted(names)) for name, names in older.items()}
 
 
 @dataclass(frozen=True)
@@ -241,10 +268,18 @@ class ErasePlan:
         }
 
 
-def is_attachment(key: str) -> bool:
-    """Whether the key is of an object that stands beside a change record and holds rows."""
-    base = key.rsplit("/", 1)[-1]
-    return base.endswith(ATTACHMENT_ENDING) and bool(change_of_name(base))
+def is_attachment(name: str) -> bool:
+    """Whether the object stands beside a change record and holds rows. name: below the table's `_changes` folder."""
+    return name.endswith(ATTACHMENT_ENDING) and "/" not in name and bool(change_of_name(name))
+
+
+def change_of_path(path: str) -> str:
+    """The change whose data file the object is by its place and name, '' for an object of others. path: below the table's folder.
+
+    In a folder that is no partition's stand the files of another table, whose folder is inside this one's.
+    """
+    *folders, name = path.split("/")
+    return change_of_name(name) if all("=" in folder for folder in folders) else ""
 
 
 def plan_of(head: str, files: Mapping[str, DataFile], found: Found, unsearched: Sequence[str], hidden: Erased, lake_key: str) -> ErasePlan:

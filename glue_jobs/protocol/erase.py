@@ -29,7 +29,8 @@ Only the job Erase removes versions: its role alone need be allowed to. Removing
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from glue_jobs.aws.erased import left_versions, read_erased
@@ -44,11 +45,15 @@ from glue_jobs.core.erasure import (
     Found,
     HeldVersion,
     Holdings,
+    Rename,
     Rewritten,
     Searchable,
+    change_of_path,
     hashed,
     is_attachment,
+    older_names,
     plan_of,
+    renames_of,
 )
 from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseLost, RetryLater
 from glue_jobs.core.ids import change_of_name
@@ -99,25 +104,25 @@ def plan_erase(s3: Any, state: TableState, snapshot: Snapshot, eraser: Eraser) -
 
 def look_at_versions(s3: Any, lake: S3Uri, snapshot: Snapshot) -> Holdings:
     """All that S3 keeps of the table's rows, with what the records know of it."""
-    files, shapes, older = _known(s3, lake)
+    known = _known(s3, lake)
     for path, file in snapshot.files.items():
-        files.setdefault(path, (file, FileShape(snapshot.schema, snapshot.primary_key, snapshot.partitioning)))
+        known.files.setdefault(path, (file, FileShape(snapshot.schema, snapshot.primary_key, snapshot.partitioning)))
     searchable, unsearched = [], []
     for held in held_versions(s3, lake.bucket, lake.key):
         path = held.key[len(lake.key) :]
-        known = files.get(path)
-        ours = known is not None or bool(change_of_name(path.rsplit("/", 1)[-1]))
-        if not ours or not path.endswith(".parquet"):
+        if not path.endswith(".parquet") or not (path in known.files or change_of_path(path)):
             if held.size_bytes:
                 unsearched.append(held.key)
             continue
-        searchable.append(_searchable(held, path, known))
+        item = _searchable(held, path, known.files.get(path))
+        # A rename writes all files anew: those of the head have the names of now.
+        searchable.append(item if path in snapshot.files else known.with_older_names(item))
     folder = changes_folder(lake)
     for held in held_versions(s3, lake.bucket, folder.key):
-        if is_attachment(held.key):
-            searchable.append(Searchable(held, shape=shapes.get(change_of_name(held.key[len(folder.key) :]))))
-    names = {name: tuple(sorted(old)) for name, old in older.items()}
-    return Holdings(tuple(searchable), tuple(dict.fromkeys(unsearched)), names)
+        name = held.key[len(folder.key) :]
+        if is_attachment(name):
+            searchable.append(known.with_older_names(Searchable(held, shape=known.shapes.get(change_of_name(name)))))
+    return Holdings(tuple(searchable), tuple(dict.fromkeys(unsearched)))
 
 
 def _searchable(held: HeldVersion, path: str, known: tuple[DataFile, FileShape] | None) -> Searchable:
@@ -128,21 +133,31 @@ def _searchable(held: HeldVersion, path: str, known: tuple[DataFile, FileShape] 
     return Searchable(held, path, file if same else None, shape)
 
 
-def _known(s3: Any, lake: S3Uri) -> tuple[dict[str, tuple[DataFile, FileShape]], dict[str, FileShape], dict[str, set[str]]]:
-    """(path → file and shape, change → shape, new name → names before) from all records, those of undone, lost and never landed
-    changes too. A file of a rename keeps the record that came last: a copy's shape is that of the state that was restored."""
-    files: dict[str, tuple[DataFile, FileShape]] = {}
-    shapes: dict[str, FileShape] = {}
-    older: dict[str, set[str]] = {}
+@dataclass
+class _Known:
+    """What all records say, those of undone, lost and never landed changes too: path → file and shape, change → shape, renames."""
+
+    files: dict[str, tuple[DataFile, FileShape]] = field(default_factory=dict)
+    shapes: dict[str, FileShape] = field(default_factory=dict)
+    renames: list[Rename] = field(default_factory=list)
+    _older: dict[int, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    def with_older_names(self, item: Searchable) -> Searchable:
+        generation = item.shape.generation if item.shape is not None else 0
+        if generation not in self._older:
+            self._older[generation] = older_names(self.renames, generation)
+        return replace(item, older=self._older[generation])
+
+
+def _known(s3: Any, lake: S3Uri) -> _Known:
+    known = _Known()
     for record in _all_records(s3, lake):
-        shape = FileShape(record.schema, record.primary_key, record.partitioning)
-        shapes[record.id] = shape
-        old, _, new = str(record.details.get("renamed", "")).partition(" to ")
-        if new:
-            older.setdefault(new, set()).update({old, *older.get(old, ())})
+        shape = FileShape(record.schema, record.primary_key, record.partitioning, record.generation.number)
+        known.shapes[record.id] = shape
+        known.renames += renames_of(record)
         for file in record.added:
-            files.setdefault(file.path, (file, shape))
-    return files, shapes, older
+            known.files.setdefault(file.path, (file, shape))
+    return known
 
 
 def _all_records(s3: Any, lake: S3Uri) -> Iterable[ChangeRecord]:
@@ -290,13 +305,10 @@ def _remove(run: TableRun, left: tuple[tuple[ErasedVersion, bool], ...]) -> None
 def _drop_older_uploads(run: TableRun, newest: str) -> None:
     """Abort what changes before the erase uploaded and never completed. Later ones, a staged change's too, are built on erased rows."""
     lake = run.state.lake
-    older = [upload for upload in list_open_uploads(run.s3, lake.bucket, lake.key) if "" < _change(upload.key) < newest]
+    uploads = list_open_uploads(run.s3, lake.bucket, lake.key)
+    older = [upload for upload in uploads if "" < change_of_path(upload.key[len(lake.key) :]) < newest]
     run.lease.check()
     in_parallel(lambda upload: abort_upload(run.s3, lake.bucket, upload.key, upload.id), older)
-
-
-def _change(key: str) -> str:
-    return change_of_name(key.rsplit("/", 1)[-1])
 
 
 def _clear(run: TableRun) -> None:

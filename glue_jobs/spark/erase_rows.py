@@ -30,13 +30,14 @@ from glue_jobs.core.state import TableState
 from glue_jobs.spark.arrow_types import conform, lake_type_of
 from glue_jobs.spark.data_files import read_columns, read_data_file, read_rows
 from glue_jobs.spark.engine import Engines, Shared, chain
-from glue_jobs.spark.erased_keys import text_of_rows, texts_of_keys
+from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.given_rows import Reader
-from glue_jobs.spark.locate import GivenKeys, candidates_by_range, unpack_keys
+from glue_jobs.spark.locate import GivenKeys, Places, candidates_by_range, unpack_keys
 from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.partition_columns import value_of
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
+from glue_jobs.spark.retyped import places_of_retyped
 from glue_jobs.spark.task_errors import brought_back
 from glue_jobs.spark.write_files import write_tables
 
@@ -61,7 +62,7 @@ class RowEraser:
         wanted = [item for item in holdings.searchable if may_hold(keys, str(state.path), item)]
         engine = self._engines.for_bytes(sum(item.held.size_bytes for item in wanted))
         shared = engine.share(keys.pack(), unpack_keys)
-        task = _SearchTask(place, shared, tuple(holdings.older_names.items()))
+        task = _SearchTask(place, shared)
         bins = pack(wanted, lambda item: item.held.size_bytes, engine.slots * BINS_PER_SLOT)
         with brought_back():
             looks = chain(engine.map(task, [tuple(chosen) for chosen in bins]))
@@ -143,7 +144,6 @@ class _Look:
 class _SearchTask:
     place: Place
     shared: Shared[GivenKeys]
-    older: tuple[tuple[str, tuple[str, ...]], ...]
 
     def __call__(self, items: tuple[Searchable, ...]) -> list[_Look]:
         keys = self.shared.get()
@@ -156,7 +156,7 @@ class _SearchTask:
         try:
             source = open_object(self.place.s3, self.place.lake.bucket, held.key, held.size_bytes, version=held.version, whole_up_to=limit)
             parquet = read_data_file(source, where)
-            return _VersionRows(item, parquet, held.size_bytes <= limit, where).look(keys, dict(self.older))
+            return _VersionRows(item, parquet, held.size_bytes <= limit, where).look(keys)
         except TableBlocked as error:  # a version that expired meanwhile holds nothing; one that is damaged is told
             return _Look(item, unlike=error.code not in _GONE)
 
@@ -170,10 +170,10 @@ class _VersionRows:
     whole: bool
     where: str
 
-    def look(self, keys: GivenKeys, older: Mapping[str, tuple[str, ...]]) -> _Look:
+    def look(self, keys: GivenKeys) -> _Look:
         folder = _folder_values(self.item)
         there = {*self.parquet.schema_arrow.names, *folder}
-        choices = [self._names(name, older.get(name, ()), there) for name in keys.columns]
+        choices = [self._names(name, there) for name in keys.columns]
         if not all(choices):
             return _Look(self.item, lacks=True)
         hits, rows = np.zeros(len(keys), bool), 0
@@ -186,12 +186,12 @@ class _VersionRows:
                 hits[places[places >= 0]] = True
         return _Look(self.item, tuple(int(at) for at in np.flatnonzero(hits)), rows)
 
-    def _names(self, name: str, older: tuple[str, ...], there: set[str]) -> tuple[str, ...]:
+    def _names(self, name: str, there: set[str]) -> tuple[str, ...]:
         """The names under which the version may have a key column: where a record knows its columns, the one that it has."""
         shape = self.item.shape
         if shape is not None and find(shape.schema, name) is not None:
             return (name,) if name in there else ()
-        return tuple(each for each in (name, *older) if each in there)
+        return tuple(each for each in (name, *self.item.older.get(name, ())) if each in there)
 
     def _batches(self, chosen: Sequence[str], folder: Mapping[str, str | None]) -> Iterator[list[Any]]:
         """Batches of the chosen columns: Arrow arrays, or the text of the folder with the number of rows."""
@@ -216,22 +216,13 @@ def _folder_values(item: Searchable) -> dict[str, str | None]:
     return {unquote(name): None if text == NULL_FOLDER else unquote(text) for name, _, text in parts}
 
 
-def _places(keys: GivenKeys, columns: Sequence[Any]) -> np.ndarray[Any, Any] | None:
-    """For each row the place of its key, −1 for none; None where the values can't be compared.
-
-    Values of another type than the key's are compared by their canonical text: the key 5 is found as '5' and as 5.00.
-    """
+def _places(keys: GivenKeys, columns: Sequence[Any]) -> Places | None:
+    """For each row the place of its key, −1 for none; None where the values can't be compared."""
     try:
         typed = [_typed(column, field) for column, field in zip(columns, keys.table.schema, strict=True)]
         return keys.places(pa.table(typed, names=list(keys.columns)))
-    except (TableBlocked, ValueError, pa.ArrowException):
-        pass
-    texts = {text: at for at, text in enumerate(texts_of_keys(keys.table))}
-    try:
-        found = text_of_rows(pa.table(list(columns), names=[str(at) for at in range(len(columns))]))
-    except (TypeError, ValueError, AttributeError, pa.ArrowException):
-        return None
-    return np.array([-1 if text is None else texts.get(text, -1) for text in found], np.int64)
+    except (TableBlocked, ValueError, OverflowError, pa.ArrowException):
+        return places_of_retyped(keys, columns)
 
 
 def _typed(values: Any, field: pa.Field) -> Any:

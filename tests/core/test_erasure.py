@@ -139,11 +139,16 @@ def test_bytes_below_a_file_of_the_head_go_with_it() -> None:
 
 @pytest.mark.parametrize(
     ("name", "is_one"),
-    [("0000000001-000001-00000000.rows.parquet", True), ("0000000001-000001-00000000.json", False), ("mine.parquet", False)],
+    [
+        ("0000000001-000001-00000000.rows.parquet", True),
+        ("0000000001-000001-00000000.json", False),
+        ("mine.parquet", False),
+        ("inner/0000000001-000001-00000000.rows.parquet", False),
+    ],
 )
 def test_rows_beside_a_record_are_told_from_records(name: str, is_one: bool) -> None:
-    """By the change's id and the ending."""
-    assert is_attachment("_changes/shop/t/" + name) is is_one
+    """By the change's id and the ending, and never those of a table whose folder is inside."""
+    assert is_attachment(name) is is_one
 
 
 def test_the_error_names_the_erase() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.protocol.history import last_published
+from infra.local.dms_files import cdc_file_name
 from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
 
@@ -44,7 +47,7 @@ def erase(table: LakeTable, folder: Path, **keys: Any) -> None:
     """An erase by the columns of the keys, which must work."""
     path = folder / "keys.parquet"
     pq.write_table(pa.table(keys), path)
-    assert table.run("Erase", erase_keys=str(path), key=",".join(keys)) == 0, table.item()["LastRun"]
+    assert table.run("Erase", erase_keys=str(path), key=",".join(keys)) == 0, table.item()["LastRun"]["error"]
     assert "Erasing" not in table.item()
 
 
@@ -57,9 +60,9 @@ def held(table: LakeTable, number: int) -> list[dict[str, Any]]:
     return [row for row in rows if row["id"] == number]
 
 
-def take(table: LakeTable, *rows: Any, columns: pa.Schema | None = None) -> None:
+def take(table: LakeTable, *rows: Any, columns: pa.Schema | None = None, name: str | None = None) -> None:
     """A CDC file with the rows, and a run."""
-    table.cdc(rows, columns=columns)
+    table.cdc(rows, columns=columns, name=name)
     assert table.run() == 0, table.item()["LastRun"]
 
 
@@ -92,3 +95,59 @@ def test_what_another_program_wrote_over_a_hidden_file_stays_visible(make: Table
 
     assert path in table.visible()
     assert (held(table, 1), len(held(table, 77))) == ([], 1)
+
+
+def test_a_table_whose_folder_is_inside_is_left_alone(make: Tables, tmp_path: Path) -> None:
+    """Its files have names like ours, but stand in no partition's folder."""
+    table = make()
+    inner = make([(1, "theirs"), (3, "three")], out_path=f"{table.out_path}inner/")
+
+    erase(table, tmp_path, id=[1])
+
+    assert (table.rows(visible=set(table.snapshot().files)), inner.rows()) == ([(2, "two")], [(1, "theirs"), (3, "three")])
+    inner.check_folder()
+
+
+MAILS = pa.schema([("id", pa.int64()), ("mail", pa.string())])
+
+
+def test_a_rename_of_an_earlier_load_means_no_column_of_this_one(make: Tables, tmp_path: Path) -> None:
+    """The load brought the old name again, and later a column with the new one: the two are not the same."""
+    table = make([(1, "x"), (2, "y")], MAILS)
+    table.edit(Request="schema-rename:mail=email")
+    assert table.run() == 0
+    table.load([(1, "x"), (2, "y"), (3, "z")])
+    table.edit(Request="reload")
+    assert table.run("LoadInitial") == 0
+    later = cdc_file_name(datetime(2030, 1, 1, tzinfo=timezone.utc))
+    take(table, ("I", (9, "y", "x")), columns=MAILS.append(pa.field("email", pa.string())), name=later)
+
+    erase(table, tmp_path, email=["x"])
+
+    assert [row[0] for row in table.rows()] == [1, 2, 3]
+    assert (held(table, 9), len([row for row in held(table, 1) if row.get("mail")])) == ([], 2)
+
+
+def test_names_with_the_word_to_are_followed(make: Tables, tmp_path: Path) -> None:
+    """The record says `valid to to valid until`."""
+    table = make([(1, "x"), (2, "y")], pa.schema([("id", pa.int64()), ("valid to", pa.string())]))
+    table.edit(Request="schema-rename:valid to=valid until")
+    assert table.run() == 0
+
+    erase(table, tmp_path, **{"valid until": ["x"]})
+
+    assert held(table, 1) == []
+
+
+def test_a_key_is_found_in_files_of_a_load_with_another_type(make: Tables, tmp_path: Path) -> None:
+    """The text of today was a number and a day, and in the same file stand texts that are none."""
+    columns = pa.schema([("id", pa.int64()), ("price", pa.decimal128(12, 2)), ("day", pa.string())])
+    table = make([(1, Decimal("1.50"), "2024-05-01"), (2, Decimal("2.00"), "never")], columns)
+    columns = pa.schema([("id", pa.int64()), ("price", pa.string()), ("day", pa.date32())])
+    table.load([(1, "1.50", date(2024, 5, 1)), (2, "2.00", None)], columns=columns)
+    table.edit(Request="reload")
+    assert table.run("LoadInitial") == 0
+
+    erase(table, tmp_path, day=[date(2024, 5, 1)], price=["1.50"])
+
+    assert (held(table, 1), len(held(table, 2))) == ([], 1)

@@ -18,6 +18,7 @@ LOAD_INITIAL = "LoadInitial"
 LOAD_INCREMENTAL = "LoadIncremental"
 ROLLBACK = "Rollback"  # no plan of a controller run has it: only a person starts it
 APPLY, ERASE, ADOPT = "Apply", "Erase", "Adopt"  # nor any of these
+SNAPSHOT = "Snapshot"  # of no table's item
 JOBS = (LOAD_INITIAL, LOAD_INCREMENTAL, ROLLBACK, APPLY, ERASE, ADOPT)  # in this order a plan starts them
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from controller.dispatch import Dispatch, Dispatched
+from controller.dispatch import Dispatch, Dispatched, RunOutcome
 from controller.gather import Gathered, Question, gather
 from controller.host import Host
-from controller.plan import RunPlan, plan_run
+from controller.plan import PlannedRun, RunPlan, plan_run
 from controller.report import RunReport, build_report
 from controller.runners import GlueRunner, LocalRunner, Runner
 from glue_jobs.aws.buckets import check_lake_bucket
@@ -67,6 +67,11 @@ class Session:
         self.host.log("planned", {"run": run_id, "tables": len(plan.tables), "runs": len(plan.runs)})
         done = self._dispatch(plan, run_id) if plan.runs else Dispatched()
         return build_report(plan, done, run_id, started, self.host.now())
+
+    def run_alone(self, run: PlannedRun) -> RunOutcome:
+        """Run one job run that is of no table's item, and wait for its end."""
+        dispatch = Dispatch(self._runner(), self.host, self.settings.limits, lambda paths: RunPlan(), lambda paths: {})
+        return dispatch.execute(RunPlan((), (run,)), self.settings.run_id or self.host.new_id()).outcomes[0]
 
     def _check(self) -> None:
         if not self.settings.paths:

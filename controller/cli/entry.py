@@ -22,6 +22,7 @@ from controller.cli.past import history, show
 from controller.cli.reading import read
 from controller.cli.running import plan
 from controller.cli.running import run as run_command
+from controller.cli.snapshotting import snapshot
 from controller.cli.staging import commit, discard
 from controller.cli.standing import status
 from controller.cli.tables import activate, deactivate, tables
@@ -35,7 +36,7 @@ INTERRUPTED = 130
 COMMANDS = (
     demo, up, capture, tables, activate, deactivate, plan, run_command, status,
     history, show, read, diff, explain, rollback, reapply, commit, discard, verify_command,
-    apply, erase, adopt, reload, unblock, recover, schema, widen, repartition, settings,
+    apply, erase, adopt, reload, unblock, recover, schema, widen, repartition, snapshot, settings,
 )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
-"""The Glue catalog: a database, a table and its partitions, made equal to what they are told. Nothing is ever removed."""
+"""The Glue catalog: a database, a table and its partitions, made equal to what they are told. Only `place_partitions` removes any."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Literal
 
 from botocore.exceptions import ClientError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
 
 PARTITION_PAGE = 100
+DROP_PAGE = 25
 ATTEMPTS = 6
 FENCE = "dmslake.fence"
 PATH = "dmslake.path"
@@ -45,6 +46,7 @@ def sync_table(
     fence: int,
     path: str,
     description: str = "",
+    moved_from: str | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Literal["later", "updated", "created"]:
     """Create or update the table, and the database if it is missing. columns: those in the files, without partition columns.
@@ -52,7 +54,8 @@ def sync_table(
     `created`: it has no partition yet. `later`, and nothing is done: a greater fence wrote the table, its partitions are that writer's
     too. A table of another path, or
     of none and in another place, raises TableBlocked, code catalog-name-taken. What a person added (parameters, comments) stays. If
-    others write it at the same time it is read again and tried again; RetryLater if that doesn't end.
+    others write it at the same time it is read again and tried again; RetryLater if that doesn't end. moved_from: the location that the
+    table must have before, else it is `later` too.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -63,7 +66,8 @@ def sync_table(
                 _create_database(glue, database)
             else:
                 _refuse_foreign(found, database, name, location, path)
-                if int(found.get("Parameters", {}).get(FENCE, "-1")) > fence:
+                moved = moved_from not in (None, found["StorageDescriptor"]["Location"])
+                if moved or int(found.get("Parameters", {}).get(FENCE, "-1")) > fence:
                     return "later"
                 if _layout(found) != [column.lower() for column, _ in partition_columns]:
                     # The old partitions fit no longer, and dropping the table drops them all. A crash before the next line is
@@ -209,6 +213,35 @@ def refresh_partitions(
     changed = len(left)
     _in_pages(left, lambda page: glue.batch_update_partition(DatabaseName=database, TableName=name, Entries=page), name, pause)
     return changed
+
+
+def place_partitions(
+    glue: GlueClient,
+    database: str,
+    name: str,
+    locations: Mapping[PartitionValues, str],
+    *,
+    columns: Schema,
+    others: Literal["keep", "drop"],
+    pause: Callable[[float], None] = time.sleep,
+) -> int:
+    """Make each partition exist at its location, with these columns; how many were not so. others: partitions that are not named."""
+    found = {tuple(partition["Values"]): partition["StorageDescriptor"] for partition in _partitions(glue, database, name)}
+    wanted = {tuple(_glue_values(values)): _storage(location, _glue_columns(columns, {})) for values, location in locations.items()}
+    new = {values: {"Values": list(values), "StorageDescriptor": storage} for values, storage in wanted.items() if values not in found}
+    moved = {
+        values: {"PartitionValueList": list(values), "PartitionInput": {"Values": list(values), "StorageDescriptor": storage}}
+        for values, storage in wanted.items()
+        if values in found and (found[values]["Location"], found[values]["Columns"]) != (storage["Location"], storage["Columns"])
+    }
+    gone = [values for values in found if values not in wanted] if others == "drop" else []
+    _in_pages(moved, lambda page: glue.batch_update_partition(DatabaseName=database, TableName=name, Entries=page), name, pause)
+    _in_pages(new, lambda page: glue.batch_create_partition(DatabaseName=database, TableName=name, PartitionInputList=page), name, pause)
+    for at in range(0, len(gone), DROP_PAGE):
+        page: Any = [{"Values": list(values)} for values in gone[at : at + DROP_PAGE]]
+        answer: Any = glue.batch_delete_partition(DatabaseName=database, TableName=name, PartitionsToDelete=page)
+        _busy({"Errors": [each for each in answer.get("Errors", ()) if each.get("ErrorDetail", {}).get("ErrorCode") != _MISSING]}, name)
+    return len(new) + len(moved) + len(gone)
 
 
 def list_partitions(glue: GlueClient, database: str, name: str) -> Iterator[PartitionValues]:

@@ -40,6 +40,7 @@ JOBS: tuple[Job, ...] = (
     Job("Apply", SPARK, "glue_jobs/apply.py", max_concurrent_runs=4),
     Job("Erase", SPARK, "glue_jobs/erase.py", max_concurrent_runs=4),
     Job("Adopt", SPARK, "glue_jobs/adopt.py", max_concurrent_runs=4),
+    Job("Snapshot", SPARK, "glue_jobs/snapshot.py", max_concurrent_runs=4),
 )
 
 

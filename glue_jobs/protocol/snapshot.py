@@ -1,0 +1,284 @@
+"""One run of the Snapshot job: from a table's DMS files to a version of its snapshot, and the catalog that readers follow to it.
+
+The state of a snapshot is what the Glue table says: its location is the prefix of the current version, whose manifest says
+everything else. There is no lake table, no state item and no lease.
+
+| step | what | if we die after it |
+| --- | --- | --- |
+| 1 look | the source, the raw listing, the Glue table, the current version's manifest; its partitions are put right | nothing was written |
+| 2 rows | ranked, as uploads below a version prefix of this run's own | open uploads: nobody sees them, a lifecycle rule aborts them |
+| 3 complete | the uploads become objects | objects that nothing points to and no manifest names |
+| 4 manifest | inputs, counts, schema, data files, partitions | a version that nobody reads: a later `--keep` removes it |
+| 5 **commit** | one UpdateTable with the VersionId read before: the new location | flat: done. Dated: the next run does step 6 |
+| 6 partitions | dated only: each partition's location, as the manifest says | redone by the next run |
+| 7 keep | old versions' data files by the exact keys of their manifests, then the manifest | the next `--keep` goes on |
+
+Two runs at once: each has a prefix of its own, and the later one's beginning (its fence, in the table's parameters) decides. A run that
+finds a later fence in the table leaves it alone and says so; one that is passed after its commit has committed. After its partitions a run
+looks again, and puts right those of whoever is current then, so that the last one to look leaves the partitions of one version. A version
+that goes on with data files of the one before (dated by a column) is committed only in place of that very one: else `--keep` of a run
+in between may have removed them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from botocore.exceptions import ClientError
+
+from glue_jobs.aws.catalog import place_partitions, read_table, sync_table
+from glue_jobs.aws.clients import Clients
+from glue_jobs.aws.objects import hide, list_files, read_bytes, write_bytes
+from glue_jobs.aws.translate import error_code
+from glue_jobs.aws.uploads import complete_upload
+from glue_jobs.core.errors import RetryLater, TableBlocked, UsageError, blocked
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.raw_names import RawListing, classify
+from glue_jobs.core.record import DataFile
+from glue_jobs.core.schema import Schema
+from glue_jobs.core.snapshot_plan import (
+    BY_COLUMN,
+    BY_RUN_DATE,
+    FLAT,
+    RUNS,
+    Manifest,
+    SnapshotPlan,
+    Version,
+    bad_manifest,
+    layout_of,
+    manifest_json,
+    plan_snapshot,
+    read_manifest,
+    unreferenced,
+    version_of,
+)
+from glue_jobs.core.snapshot_sources import RUN_DATE_COLUMN, SnapshotWish, date_folder, output_schema
+from glue_jobs.core.verify import CatalogTable
+
+THREADS = 16
+TURNS = 5  # looks at who is current, after the partitions
+
+
+class SnapshotWorker(Protocol):
+    """Writes a version's data files: uploads that are not completed. The manifest says what was read and written."""
+
+    def __call__(self, plan: SnapshotPlan, version: Version) -> Manifest: ...
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a run did. removed: the versions that `--keep` removed; partitions: those that were moved."""
+
+    manifest: Manifest
+    removed: tuple[str, ...] = ()
+    partitions: int = 0
+
+
+def look(clients: Clients, wish: SnapshotWish, *, mend: bool = False) -> SnapshotPlan:
+    """What a run would read. mend: finish the partitions of the current version, if its run broke off; else nothing is written."""
+    raw = wish.source.path
+    listing = _listing(clients.s3, raw)
+    current, table = _current(clients, wish)
+    if current is not None and table is not None and mend:
+        _place(clients, wish, current)
+    missing = _missing(clients.s3, wish.folder, current) if current is not None else ()
+    return plan_snapshot(wish, listing, current, missing)
+
+
+def make_snapshot(clients: Clients, wish: SnapshotWish, version: Version, work: SnapshotWorker) -> Made:
+    """Make the version and move the catalog to it. RetryLater, code snapshot-overtaken, if another run was quicker."""
+    plan = look(clients, wish, mend=True)
+    uploads = work(plan, version)
+    manifest = _complete(clients.s3, wish.folder, uploads)
+    write_bytes(clients.s3, wish.folder.bucket, wish.folder.key + version.manifest, manifest_json(manifest).encode(), "application/json")
+    _commit(clients, wish, manifest)
+    moved = _place_current(clients, wish, manifest)
+    return Made(manifest, _prune(clients, wish, version) if wish.keep else (), moved)
+
+
+def find_manifest(s3: Any, folder: S3Uri, run_date: str, run_id: str) -> Manifest | None:
+    """The manifest that a run has written, None if it has not."""
+    start = f"{folder.key}{RUNS}{run_date}T"
+    keys = [file.key for file in list_files(s3, folder.bucket, start) if file.key.endswith(f"-{run_id}.json")]
+    return _read(s3, S3Uri(folder.bucket, keys[-1])) if keys else None
+
+
+def _listing(s3: Any, raw: S3Uri) -> RawListing:
+    return classify(list_files(s3, raw.bucket, raw.key), raw.key)
+
+
+# --- the catalog
+
+
+def _current(clients: Clients, wish: SnapshotWish) -> tuple[Manifest | None, CatalogTable | None]:
+    """The manifest of the version that the Glue table points to, and that table; None where there is none."""
+    table = read_table(clients.glue, wish.database, wish.name)
+    if table is None:
+        return None, None
+    _check_table(wish, table)
+    name = version_of(table.location, wish.folder)
+    if not name:
+        return None, table
+    at = wish.folder.join(f"{RUNS}{name}.json")
+    manifest = _read(clients.s3, at)
+    if manifest is None:
+        raise bad_manifest(str(at), "no such object")
+    return manifest, table
+
+
+def _check_table(wish: SnapshotWish, table: CatalogTable) -> None:
+    """Refuse a Glue table of something else, before anything is read or written."""
+    if table.owner != str(wish.folder):
+        raise blocked(
+            "catalog-name-taken",
+            f"the Glue table {wish.database}.{wish.name} is of something else",
+            where=table.location or "a table without location",
+            expected=f"no table, or the snapshot at {wish.folder}",
+            found=f"a table of {table.owner or 'another program'}",
+            todo="take another --database or --to, or drop that Glue table",
+        )
+    columns, chosen = [name for name, _ in table.partition_columns], wish.source.partition_date.lower()
+    fits = {FLAT: not columns, BY_RUN_DATE: columns == [RUN_DATE_COLUMN], BY_COLUMN: columns in ([chosen], [f"{chosen}_date"])}
+    if not fits[layout_of(wish)]:
+        raise _other_layout(wish, f"dated by {columns[0]}" if columns else FLAT)
+
+
+def _other_layout(wish: SnapshotWish, found: str) -> UsageError:
+    return UsageError(
+        f"the Glue table {wish.database}.{wish.name} has the layout {found}, and this run has {layout_of(wish)}",
+        "snapshot-layout",
+        "give the layout it has, or another --database, or drop the Glue table: the data files stay",
+    )
+
+
+def partition_columns(wish: SnapshotWish, schema: Schema) -> list[tuple[str, str]]:
+    """The Glue table's partition columns with their types."""
+    if wish.by_run_date:
+        return [(RUN_DATE_COLUMN, "date")]
+    return [(date_folder(wish.source, schema), "date")] if wish.by_column else []
+
+
+def file_columns(wish: SnapshotWish, schema: Schema) -> Schema:
+    """The columns in the snapshot's data files. schema: of the raw files."""
+    away = {name for name, _ in partition_columns(wish, schema)}
+    return tuple(column for column in output_schema(wish.source, schema) if column.name not in away)
+
+
+def _commit(clients: Clients, wish: SnapshotWish, manifest: Manifest) -> None:
+    """The one UpdateTable after which readers see this version."""
+    synced = sync_table(
+        clients.glue,
+        wish.database,
+        wish.name,
+        location=str(wish.folder.join(manifest.version.prefix)),
+        columns=file_columns(wish, manifest.schema),
+        partition_columns=partition_columns(wish, manifest.schema),
+        fence=manifest.version.fence,
+        path=str(wish.folder),
+        description=f"snapshot of {manifest.path} as of {manifest.run_date}",
+        moved_from=str(wish.folder.join(f"version={manifest.base}/")) if manifest.base and manifest.layout == BY_COLUMN else None,
+    )
+    if synced == "later":
+        raise RetryLater(
+            f"the Glue table {wish.database}.{wish.name} was moved by another run meanwhile: version {manifest.version.name} is written,"
+            " and nobody reads it",
+            "snapshot-overtaken",
+            "none needed if that run is the one you want; else run again when no other runs",
+        )
+
+
+def _place_current(clients: Clients, wish: SnapshotWish, mine: Manifest) -> int:
+    """The partitions of this version, and of whoever is current after that; how many were moved."""
+    moved, placed = _place(clients, wish, mine), mine.version.name
+    for _ in range(TURNS):
+        current, _table = _current(clients, wish)
+        if current is None or current.version.name == placed:
+            return moved
+        moved, placed = moved + _place(clients, wish, current), current.version.name
+    raise RetryLater(f"the Glue table {wish.database}.{wish.name} was moved by others all the time", "catalog-busy", "run again")
+
+
+def _place(clients: Clients, wish: SnapshotWish, manifest: Manifest) -> int:
+    """Make the partitions what the manifest says. By run date, those of other days stay."""
+    if manifest.layout == FLAT:
+        return 0
+    return place_partitions(
+        clients.glue,
+        wish.database,
+        wish.name,
+        {(value,): location for value, location in manifest.partitions},
+        columns=file_columns(wish, manifest.schema),
+        others="drop" if manifest.layout == BY_COLUMN else "keep",
+    )
+
+
+# --- objects
+
+
+def _read(s3: Any, at: S3Uri) -> Manifest | None:
+    try:
+        text = read_bytes(s3, at.bucket, at.key).decode()
+    except TableBlocked as error:
+        if error.code != "raw-file-gone":
+            raise
+        return None
+    except UnicodeDecodeError as error:
+        raise bad_manifest(str(at), "no text") from error
+    return read_manifest(text, str(at))
+
+
+def _missing(s3: Any, folder: S3Uri, manifest: Manifest) -> tuple[str, ...]:
+    """The version's data files that are not there any more, or are of another size."""
+    prefixes = sorted({file.path.split("/", 1)[0] + "/" for file in manifest.files})
+    there = {file.key: file.size for prefix in prefixes for file in list_files(s3, folder.bucket, folder.key + prefix)}
+    return tuple(file.path for file in manifest.files if there.get(folder.key + file.path) != file.size_bytes)
+
+
+def _complete(s3: Any, folder: S3Uri, made: Manifest) -> Manifest:
+    """Make the uploads objects; the manifest without them."""
+
+    def complete(file: DataFile) -> DataFile:
+        if file.upload is None:
+            return file
+        if complete_upload(s3, folder.bucket, folder.key + file.path, file.upload, look_first=False) == "gone":
+            raise RetryLater(f"an upload of this run was aborted by others: {folder.join(file.path)}", "uploads-gone", "run again")
+        return replace(file, upload=None)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return replace(made, files=tuple(pool.map(complete, made.files)))
+
+
+def _prune(clients: Clients, wish: SnapshotWish, mine: Version) -> tuple[str, ...]:
+    """Remove whole old versions that no location in the catalog lies in; their names. Damaged manifests are left alone."""
+    table = read_table(clients.glue, wish.database, wish.name)
+    if table is None:
+        return ()
+    current, _ = _current(clients, wish)
+    named = (location for _, location in (current.partitions if current else ()))
+    locations = (table.location, *(part.location for part in table.partitions), *named)
+    used = {version_of(location, wish.folder) for location in locations}
+    s3, folder = clients.s3, wish.folder
+    manifests = _manifests(s3, folder)
+    old = unreferenced(manifests, used, wish.keep, mine)
+    for manifest in old:
+        keys = [folder.key + file.path for file in manifest.written]
+        hide(s3, folder.bucket, keys)
+        hide(s3, folder.bucket, [folder.key + manifest.version.manifest])
+    return tuple(manifest.version.name for manifest in old)
+
+
+def _manifests(s3: Any, folder: S3Uri) -> Sequence[Manifest]:
+    found = []
+    for file in list(list_files(s3, folder.bucket, folder.key + RUNS)):
+        try:
+            manifest = _read(s3, S3Uri(folder.bucket, file.key))
+        except (TableBlocked, ClientError) as error:
+            if isinstance(error, ClientError) and error_code(error) != "AccessDenied":
+                raise
+            continue
+        if manifest is not None and folder.key + manifest.version.manifest == file.key:
+            found.append(manifest)
+    return found

@@ -1,0 +1,321 @@
+"""A snapshot's rows: raw files and, where a version is gone on from, its data files; ranked as any batch, written as any table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from glue_jobs.core.errors import TableBlocked, UsageError, blocked
+from glue_jobs.core.partitioning import PartitionField, Partitioning
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.raw_names import cdc_name
+from glue_jobs.core.record import Counts, DataFile
+from glue_jobs.core.schema import Column, Schema, find
+from glue_jobs.core.settings import Settings
+from glue_jobs.core.snapshot_plan import BY_COLUMN, Manifest, SnapshotPlan, Version, below, layout_of, with_inputs
+from glue_jobs.core.snapshot_sources import Source, check_columns, date_folder, differences, output_schema
+from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, first_failing, shown
+from glue_jobs.spark.dms_files import looks_like_timestamp
+from glue_jobs.spark.engine import Engine, Engines, Shared
+from glue_jobs.spark.key_columns import KeyIndex
+from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.net_changes import DELETE, OP
+from glue_jobs.spark.partition_columns import partition_values
+from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
+from glue_jobs.spark.raw_batch import RawHead, Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.rewrite import FileSource
+from glue_jobs.spark.rows import ranked_rows
+from glue_jobs.spark.sizes import expected_bytes
+from glue_jobs.spark.table_rows import RowSource, TablePlan, write_table
+from glue_jobs.spark.task_errors import brought_back
+from glue_jobs.spark.timestamps import backward_steps
+
+LOAD_TIME = pa.scalar(0, pa.int64()).cast(UTC_MICROSECONDS)  # 1970-01-01 00:00:00: a load row is the first version of its key
+FILE_NAME = "part"  # data files' names begin with it
+_TIME_LENGTH = len("yyyy-MM-dd HH:mm:ss.SSSSSS")
+
+
+class SnapshotRows:
+    """Writes the rows of a version: little work in the driver, everything else on Spark."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str] | None = None, engines: Engines | None = None) -> None:
+        self._settings = settings
+        self._engines = engines or Engines(settings.limits.driver_bytes)
+        self._environment = os.environ if environment is None else environment
+
+    def __call__(self, plan: SnapshotPlan, version: Version) -> Manifest:
+        with brought_back():
+            return self._write(plan, version)
+
+    def _write(self, plan: SnapshotPlan, version: Version) -> Manifest:
+        wish, source = plan.wish, plan.wish.source
+        client = tuple((name, self._environment[name]) for name in CLIENT_VARIABLES if self._environment.get(name))
+        to = wish.folder.join(version.prefix)
+        place = Place(client, source.path.bucket, to, FILE_NAME, self._settings.compression, self._settings.limits)
+        base = plan.base.files if plan.base else ()
+        heads = [replace(head, ordinal=head.ordinal + len(base)) for head in read_heads(place, plan.fresh, source.timestamp_column)]
+        schema = source.expected or (plan.base.schema if plan.base else heads[0].schema.columns)
+        check_files(source, schema, heads)
+        check_columns(source, schema)
+        work = _Work(self._engines, place, wish.folder, source, schema, snapshot_shape(source, schema, wish.by_column), tuple(heads))
+        kept, written = work.by_dates(base) if wish.by_column and plan.base else ((), work.all_rows(base))
+        files = (*kept, *below(version.prefix, written))
+        return self._manifest(plan, version, schema, files, work)
+
+    def _manifest(self, plan: SnapshotPlan, version: Version, schema: Schema, files: tuple[DataFile, ...], work: _Work) -> Manifest:
+        wish, source = plan.wish, plan.wish.source
+        timestamp = source.timestamp_column
+        cdc = [head for head in work.heads if cdc_name(head.file.key)]
+        backward = sum(work.engine(0).map(partial(_backward, work.place, timestamp), cdc)) if timestamp else 0
+        return Manifest(
+            version=version,
+            table=source.table,
+            database=wish.database,
+            run_id=self._settings.run_id,
+            run_date=wish.run_date.isoformat(),
+            time=version.time,
+            layout=layout_of(wish),
+            path=str(source.path),
+            primary_keys=source.primary_keys,
+            schema=schema,
+            last_change_column=source.last_change_column,
+            timestamp_column=timestamp,
+            cdc_start_date=source.cdc_start_date.isoformat() if source.cdc_start_date else "",
+            partition_date=source.partition_date if wish.by_column else "",
+            mode=plan.mode,
+            reason=plan.reason,
+            base=plan.base.version.name if plan.base else "",
+            inputs=with_inputs(plan, [head.input() for head in work.heads]),
+            files=files,
+            partitions=_partitions(plan, version, files),
+            rows=sum(file.rows for file in files),
+            counts=Counts(input_rows=sum(head.rows for head in work.heads), backward=backward, table_rows=sum(f.rows for f in files)),
+        )
+
+
+def _backward(place: Place, timestamp: str, head: RawHead) -> int:
+    return backward_steps(place, head, timestamp)
+
+
+def _partitions(plan: SnapshotPlan, version: Version, files: Sequence[DataFile]) -> tuple[tuple[str | None, str], ...]:
+    """The catalog's partitions of this version: folder value and location."""
+    folder = plan.wish.folder
+    if plan.wish.by_run_date:
+        return ((plan.wish.run_date.isoformat(), str(folder.join(version.prefix))),)
+    if layout_of(plan.wish) != BY_COLUMN:
+        return ()
+    found = {file.partition[0]: str(folder.join(file.path.rsplit("/", 1)[0] + "/")) for file in files}
+    return tuple(sorted(found.items(), key=lambda pair: (pair[0] is None, pair[0] or "")))
+
+
+def check_files(source: Source, schema: Schema, heads: Sequence[RawHead]) -> None:
+    """Refuse raw files whose columns are not those of the source, with every difference of every file (up to a few files)."""
+    wrong = [(head, differences(schema, head.schema.columns)) for head in heads]
+    wrong = [(head, lines) for head, lines in wrong if lines]
+    if not wrong:
+        return
+    shown_files = "; ".join(f"{head.file.base}: {', '.join(lines)}" for head, lines in wrong[:5])
+    more = f"; and {len(wrong) - 5} more file(s)" if len(wrong) > 5 else ""
+    stated = "of the sources file" if source.schema else f"of {heads[0].file.base}"
+    raise UsageError(
+        f"the columns of {len(wrong)} raw file(s) of {source.path} are not those {stated}: {shown_files}{more}",
+        "snapshot-schema",
+        "correct schema of the source (a column that DMS adds as TimestampColumnName is named by timestamp_column), or reload the table",
+    )
+
+
+def snapshot_shape(source: Source, schema: Schema, by_column: bool) -> Shape:
+    """The snapshot's columns and partitions. By a date that is not of type date, a column with the day stands behind."""
+    columns = output_schema(source, schema)
+    folder = date_folder(source, schema) if by_column else ""
+    if folder and find(columns, folder) is None:
+        columns = (*columns, Column(folder, "date"))
+    partitioning: Partitioning = (PartitionField(folder),) if folder else ()
+    return Shape(str(source.path), columns, source.primary_keys, partitioning)
+
+
+@dataclass(frozen=True)
+class SnapshotSource:
+    """The rows of a piece of a raw file with what a snapshot adds: the time of the last change, and the day."""
+
+    unit: Unit
+    source: Source
+
+    def __call__(self, place: Place, shape: Shape) -> Iterator[pa.Table]:
+        for table in read_unit(place, shape, self.unit):
+            yield with_added(table, shape, self.source, self.unit.head)
+
+
+def with_added(table: pa.Table, shape: Shape, source: Source, head: RawHead) -> pa.Table:
+    """Fill those columns of `shape` that no raw file has."""
+    names = [column.name for column in shape.schema]
+    if source.last_change_column in names:
+        times = last_change(table, source, head)
+        table = table.set_column(names.index(source.last_change_column), source.last_change_column, times)
+    day = shape.partitioning[0].column if shape.partitioning else ""
+    if day and day != source.partition_date:
+        table = table.set_column(names.index(day), day, _days(table, source.partition_date, head))
+    return table
+
+
+def last_change(table: pa.Table, source: Source, head: RawHead) -> Any:
+    """When each row was changed: 1970 for load rows, the timestamp column's value, or the CDC file name's time without one."""
+    name = cdc_name(head.file.key)
+    if name is None:
+        return pa.repeat(LOAD_TIME, table.num_rows)
+    if not source.timestamp_column:
+        return pa.repeat(pa.scalar(name.time, UTC_MICROSECONDS), table.num_rows)
+    values = table[source.timestamp_column]
+    if pt.is_timestamp(values.type):
+        return values
+    if table.num_rows and not looks_like_timestamp(values):
+        raise _no_time(source.timestamp_column, values, head)
+    try:
+        return _parsed(values)
+    except pa.ArrowInvalid:  # a text with the form of a time, such as 2024-02-31 00:00:00
+        raise _no_time(source.timestamp_column, values, head) from None
+
+
+def _parsed(values: Any) -> Any:
+    """Texts as instants; digits below the microsecond are cut off."""
+    return pc.utf8_slice_codeunits(values, 0, _TIME_LENGTH).cast(pa.timestamp("us")).cast(UTC_MICROSECONDS)
+
+
+def _check_times(values: Any) -> None:
+    if not looks_like_timestamp(values):
+        raise pa.ArrowInvalid("no time")
+    _parsed(values)
+
+
+def _no_time(column: str, values: Any, head: RawHead) -> TableBlocked:
+    row = first_failing(_check_times, values) or 0
+    return blocked(
+        "no-timestamp",
+        f"a value of the timestamp column {column!r} is no time",
+        where=f"file {head.where}",
+        expected="yyyy-MM-dd HH:mm:ss with 0 to 9 digits behind",
+        found=shown(values[row]),
+        todo="correct timestamp_column of the source, or leave it out: then the time in the CDC file's name is taken",
+    )
+
+
+def _days(table: pa.Table, column: str, head: RawHead) -> Any:
+    """The day of a timestamp or of a text that begins with one; null for null, and for deletes, which go."""
+    values = table[column]
+    if pt.is_timestamp(values.type):
+        return values.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
+    gone = pc.equal(table[OP], pa.scalar(DELETE, pa.int8()))
+    days = pc.if_else(gone, pa.scalar(None, pa.string()), pc.utf8_slice_codeunits(values, 0, len("yyyy-MM-dd")))
+    try:
+        return days.cast(pa.date32())
+    except pa.ArrowInvalid:
+        row = first_failing(lambda part: part.cast(pa.date32()), days) or 0
+    raise blocked(
+        "no-date",
+        f"a value of column {column!r} is no date",
+        where=f"file {head.where}",
+        expected="null or a text that begins yyyy-MM-dd",
+        found=shown(values[row]),
+        todo="correct the value at the source, or partition_date",
+    )
+
+
+@dataclass(frozen=True)
+class BaseSource:
+    """The rows of a data file of the version before: the lowest positions."""
+
+    file: FileSource
+    folder: S3Uri
+
+    def __call__(self, place: Place, shape: Shape) -> Iterator[pa.Table]:
+        return self.file(replace(place, lake=self.folder), shape)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the rows of one run need. place: of the new files; folder: which paths of data files are below."""
+
+    engines: Engines
+    place: Place
+    folder: S3Uri
+    source: Source
+    schema: Schema
+    shape: Shape
+    heads: tuple[RawHead, ...]
+
+    def engine(self, more_bytes: int) -> Engine:
+        return self.engines.for_bytes(more_bytes + sum(head.file.size for head in self.heads))
+
+    def all_rows(self, base: Sequence[DataFile]) -> list[DataFile]:
+        """New data files with the winners of `base` and the raw files."""
+        size = sum(file.size_bytes for file in base)
+        sources: list[RowSource] = [BaseSource(FileSource(file, at, self.shape.partitioning), self.folder) for at, file in enumerate(base)]
+        sources += [SnapshotSource(unit, self.source) for head in self.heads for unit in units_of(head)]
+        plan = TablePlan(tuple(sources), True, size + expected_bytes(self.place, self.shape, self.heads))
+        return write_table(self.engine(size), self.place, self.shape, plan)
+
+    def by_dates(self, base: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], list[DataFile]]:
+        """(files of dates without a change, new files of all others)."""
+        if not self.heads:
+            return tuple(base), []
+        dates = self._changed_dates(base)
+        changed = [file for file in base if file.partition[0] in dates]
+        return tuple(file for file in base if file.partition[0] not in dates), self.all_rows(changed)
+
+    def _changed_dates(self, base: Sequence[DataFile]) -> set[str | None]:
+        """The dates that changed rows had before, and those that they have now."""
+        shape = self._narrow()
+        engine = self.engine(sum(file.size_bytes for file in base))
+        rows = ranked_rows(engine, self.place, shape, self.heads)
+        kept = rows.filter(pc.not_equal(rows[OP], pa.scalar(DELETE, pa.int8())))
+        now = self._dates(kept, shape)
+        share = engine.share(_packed(rows.select(list(shape.key))), _unpacked)
+        look = _HasKey(replace(self.place, lake=self.folder), self.shape, share)
+        hits = engine.map(look, base)
+        return now | {file.partition[0] for file, hit in zip(base, hits, strict=True) if hit}
+
+    def _narrow(self) -> Shape:
+        """Only the columns that say a row's key and date, as raw files have them."""
+        wanted = {*self.shape.key, self.source.partition_date}
+        return Shape(self.shape.table, tuple(column for column in self.schema if column.name in wanted), self.shape.key)
+
+    def _dates(self, kept: pa.Table, shape: Shape) -> set[str | None]:
+        if not kept.num_rows:
+            return set()
+        field = self.shape.partitioning[0]
+        if field.column != self.source.partition_date:
+            kept = kept.append_column(field.column, _days(kept, self.source.partition_date, self.heads[0]))
+        values = partition_values(kept, (field,), (*shape.schema, Column(field.column, "date")), False, self.shape.table)
+        return set(pc.unique(values.column(0)).to_pylist())
+
+
+@dataclass(frozen=True)
+class _HasKey:
+    """Whether a data file has a row with one of the keys."""
+
+    place: Place
+    shape: Shape
+    keys: Shared[pa.Table]
+
+    def __call__(self, file: DataFile) -> bool:
+        index = KeyIndex(self.keys.get(), self.shape.key)
+        tables = OpenFile.open(self.place, self.shape, file).key_batches()
+        return any(index.positions(table).null_count < table.num_rows for table in tables)
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def _unpacked(payload: bytes) -> pa.Table:
+    return pa.ipc.open_stream(payload).read_all()

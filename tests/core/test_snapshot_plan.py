@@ -1,0 +1,184 @@
+"""Which raw files count, when a version before can be gone on from, what a manifest keeps, and which versions go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, timezone
+from typing import Any
+
+import pytest
+
+from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.raw_names import RawFile, classify
+from glue_jobs.core.record import Counts, DataFile, Input
+from glue_jobs.core.schema import Column
+from glue_jobs.core.snapshot_plan import (
+    Manifest,
+    Version,
+    count_files,
+    manifest_json,
+    plan_snapshot,
+    read_manifest,
+    unreferenced,
+    version_of,
+    why_full,
+)
+from glue_jobs.core.snapshot_sources import SnapshotWish, read_wish
+from glue_jobs.core.work import input_of
+
+FOLDER = "dms/shop/orders/"
+ENTRY = {"path": f"s3://raw/{FOLDER}", "primary_keys": ["id"], "cdc_start_date": "2024-05-02"}
+LOAD = "LOAD00000001.parquet"
+SECOND, THIRD, FOURTH = (f"2024050{day}-000000000.parquet" for day in (2, 3, 4))
+
+
+def file(name: str, modified: str = "2024-05-01", etag: str = "e") -> RawFile:
+    return RawFile(FOLDER + name, 10, etag, datetime.fromisoformat(modified).replace(tzinfo=timezone.utc))
+
+
+def listing(*files: RawFile) -> Any:
+    return classify(files, FOLDER)
+
+
+def wish(**values: str) -> SnapshotWish:
+    return read_wish({"table": "orders", "to": "s3://out/", "run_date": "2024-05-03", **values}, ENTRY, date(2024, 1, 1))
+
+
+def manifest(*files: RawFile, **values: Any) -> Manifest:
+    """Of a version that was made of `files`."""
+    said: dict[str, Any] = {
+        "version": Version("2024-05-03T000000000000-r", 5), "table": "orders", "database": "default", "run_id": "r",
+        "run_date": "2024-05-03", "time": "2024-05-03T00:00:00Z", "layout": "flat", "path": f"s3://raw/{FOLDER}", "primary_keys": ("id",),
+        "schema": (Column("id", "bigint"),), "last_change_column": "last_change", "cdc_start_date": "2024-05-02",
+    }  # fmt: skip
+    return Manifest(**{**said, "inputs": tuple(input_of(each, 3) for each in files), **values})
+
+
+def test_files_of_the_days_from_start_to_run_date_count() -> None:
+    """Both days included, by the name's UTC date; load files by the day of their last change."""
+    names = ["20240501-235959999.parquet", "20240502-000000000.parquet", "20240503-235959999.parquet", "20240504-000000000.parquet"]
+    loads = [file(LOAD, "2024-05-03T23:59:59"), file("LOAD00000002.parquet", "2024-05-04T00:00:00")]
+
+    counted = count_files(wish(), listing(*loads, *map(file, names)))
+
+    assert [each.base for each in counted.files] == [LOAD, names[1], names[2]]
+    assert counted.later == 3
+
+
+@pytest.mark.parametrize(
+    ("files", "code"),
+    [
+        ([], "no-raw-files"),
+        ([file(SECOND)], "no-load-files"),
+        ([file(LOAD, "2024-05-04")], "no-load-files"),
+        ([file(LOAD), file("notes.txt")], "foreign-raw-file"),
+    ],
+)
+def test_without_rows_to_begin_with_there_is_no_snapshot(files: list[RawFile], code: str) -> None:
+    """Nothing at all, no load file of the days, or a file that DMS did not write."""
+    with pytest.raises(TableBlocked) as caught:
+        count_files(wish(), listing(*files))
+
+    assert caught.value.code == code
+
+
+def test_a_version_before_is_gone_on_from() -> None:
+    """Only later CDC files are read."""
+    files = [file(LOAD), file(SECOND), file(THIRD)]
+    before = manifest(*files[:2])
+
+    plan = plan_snapshot(wish(), listing(*files), before)
+
+    assert (plan.mode, plan.base, [each.base for each in plan.fresh]) == ("incremental", before, [THIRD])
+
+
+@pytest.mark.parametrize(
+    ("now", "change", "reason"),
+    [
+        ([file(LOAD), file(THIRD)], {}, "is not there any more: dms/shop/orders/20240502"),
+        ([file(LOAD, etag="f"), file(SECOND)], {}, "has changed: dms/shop/orders/LOAD"),
+        ([file(LOAD), file("LOAD00000002.parquet"), file(SECOND)], {}, "a new load file"),
+        ([file(LOAD), file(SECOND), file("20240501-000000000.parquet")], {}, ""),
+        ([file(LOAD), file(SECOND), file("x/20240502-000000000.parquet")], {}, "came late"),
+        ([file(LOAD), file(SECOND)], {"path": "s3://raw/other/"}, "path was"),
+        ([file(LOAD), file(SECOND)], {"primary_keys": ("nr",)}, "primary_keys was"),
+        ([file(LOAD), file(SECOND)], {"cdc_start_date": ""}, "cdc_start_date was"),
+        ([file(LOAD), file(SECOND)], {"layout": "dated by column"}, "layout was"),
+        ([file(LOAD), file(SECOND)], {"timestamp_column": "ts"}, "timestamp_column was"),
+        ([file(LOAD), file(SECOND)], {"last_change_column": "x"}, "last_change_column was"),
+    ],
+)
+def test_what_went_before_may_not_fit(now: list[RawFile], change: dict[str, Any], reason: str) -> None:
+    """Then all is read from the raw files, and the reason is said."""
+    before = replace(manifest(file(LOAD), file(SECOND)), **change)
+
+    found = why_full(wish(), count_files(wish(), listing(*now)), before)
+
+    assert (reason in found) if reason else (found == ""), found
+
+
+def test_an_earlier_run_date_is_computed_in_full() -> None:
+    """A file that counted before does not count any more."""
+    before = manifest(file(LOAD), file(SECOND), file(THIRD))
+
+    plan = plan_snapshot(wish(run_date="2024-05-02"), listing(file(LOAD), file(SECOND), file(THIRD)), before)
+
+    assert (plan.mode, "does not count" in plan.reason) == ("full", True)
+
+
+def test_missing_data_files_and_a_wish_for_all_are_reasons_too() -> None:
+    """As is a first run."""
+    files = listing(file(LOAD))
+    before = manifest(file(LOAD))
+
+    assert "not there any more: v/part" in plan_snapshot(wish(), files, before, ("v/part",)).reason
+    assert plan_snapshot(wish(full="true"), files, before).reason == "asked for (full)"
+    assert plan_snapshot(wish(), files, None).reason == "there is no version before"
+    assert plan_snapshot(wish(schema="id int"), files, before).reason.startswith("the schema")
+    assert plan_snapshot(wish(schema="id bigint"), files, before).mode == "incremental"
+
+
+def test_a_manifest_is_read_as_it_was_written() -> None:
+    """Without the uploads, which are over then."""
+    version = Version("2024-05-03T000000000000-r", 5)
+    files = (DataFile(version.prefix + "part-1.parquet", 10, 2, "e", (None,), (1,), (2,)), DataFile("version=old/part", 1, 1))
+    before = manifest(
+        file(LOAD), files=files, partitions=((None, "s3://out/x/"), ("2024-05-01", "s3://out/y/")), rows=3, counts=Counts(input_rows=3)
+    )
+
+    assert read_manifest(manifest_json(before), "m") == before
+    assert [each.path for each in before.written] == [files[0].path]
+    for text in ("{", "{}", manifest_json(before).replace('"format": 1', '"format": 2')):
+        with pytest.raises(TableBlocked) as caught:
+            read_manifest(text, "s3://out/m.json")
+        assert caught.value.code == "snapshot-manifest"
+
+
+def test_a_version_is_told_by_its_location() -> None:
+    """Of the folder itself, of a partition in it, of anything else."""
+    folder = S3Uri.parse("s3://out/default.orders_snapshot/")
+    version = Version.of(date(2024, 5, 3), datetime(2024, 5, 4, 1, 2, 3, 4, tzinfo=timezone.utc), "r-1")
+
+    assert version.name == "2024-05-03T010203000004-r-1"
+    assert version.time == "2024-05-04T01:02:03.000004Z"
+    assert version_of(f"{folder}{version.prefix}", folder) == version_of(f"{folder}{version.prefix}day=1/", folder) == version.name
+    assert version_of("s3://out/other/", folder) == ""
+
+
+def test_the_newest_and_those_in_use_are_kept() -> None:
+    """Also one that a run which began later has just written."""
+    versions = [manifest(version=Version(f"v{fence}", fence)) for fence in (3, 1, 5, 2, 4)]
+
+    def gone(keep: int, used: set[str], mine: int) -> list[str]:
+        return [each.version.name for each in unreferenced(versions, used, keep, Version(f"v{mine}", mine))]
+
+    assert gone(2, {"v5"}, 5) == ["v1", "v2", "v3"]
+    assert gone(1, {"v5", "v2"}, 5) == ["v1", "v3", "v4"]
+    assert gone(1, {"v3"}, 3) == ["v1", "v2"]
+    assert gone(9, set(), 5) == []
+
+
+def test_inputs_of_a_manifest_say_what_was_counted() -> None:
+    """A rerun compares keys and ETags."""
+    assert manifest(file(LOAD)).inputs == (Input(FOLDER + LOAD, "e", 10, 3, "2024-05-01T00:00:00Z"),)

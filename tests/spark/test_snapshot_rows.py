@@ -1,0 +1,327 @@
+"""The Snapshot job in this process: its rows, its layouts, going on from the version before, and what it refuses."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from glue_jobs.aws.clients import Clients
+from tests.snapshots import SnapshotTable
+from tests.work_tables import IN_PROCESS
+
+LOAD = "LOAD00000001.parquet"
+LOADED_AT = "2030-01-01 00:00:00"  # the time of transfer: later than all changes, and yet the first versions
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+Make = Callable[..., SnapshotTable]
+
+
+def cdc(day: int, second: int = 0) -> str:
+    return f"202405{day:02d}-0000{second:02d}000.parquet"
+
+
+def day(number: int) -> date:
+    return date(2024, 1, number)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def make(in_process: Clients) -> Make:
+    """Makes tables of their own on the AWS in this process."""
+
+    def table(**values: Any) -> SnapshotTable:
+        return SnapshotTable(in_process, IN_PROCESS, "s3://raw/", f"s3://lake/{uuid.uuid4().hex[:6]}/", **values)
+
+    return table
+
+
+@pytest.fixture
+def orders(make: Make) -> SnapshotTable:
+    """Three rows loaded; on May 1 one updated, one deleted, one inserted."""
+    table = make()
+    table.put(LOAD, [("I", (number, name, day(number)), LOADED_AT) for number, name in ((1, "a"), (2, "b"), (3, "c"))])
+    changes = [("U", (1, "A", day(1)), "2024-05-01 11:00:00.123456"), ("D", (2, None, None), "2024-05-01 10:00:00")]
+    table.put(cdc(1), [*changes, ("I", (4, "d", day(1)), "2024-05-01 10:00:00")])
+    return table
+
+
+def test_the_last_change_of_each_key_counts(orders: SnapshotTable) -> None:
+    """Keys, all columns, the time of the last change; a load row is the first version of its key, whatever its time."""
+    manifest = orders.take()
+
+    assert orders.rows() == [
+        {"id": 1, "ts": "2024-05-01 11:00:00.123456", "name": "A", "day": day(1), "last_change": at("2024-05-01 11:00:00.123456")},
+        {"id": 3, "ts": LOADED_AT, "name": "c", "day": day(3), "last_change": EPOCH},
+        {"id": 4, "ts": "2024-05-01 10:00:00", "name": "d", "day": day(1), "last_change": at("2024-05-01 10:00:00")},
+    ]
+    assert (manifest.rows, manifest.counts.input_rows, manifest.counts.backward, manifest.mode) == (3, 6, 1, "full")
+    columns = [(column["Name"], column["Type"]) for column in orders.glue_table()["StorageDescriptor"]["Columns"]]
+    assert columns == [("id", "bigint"), ("ts", "string"), ("name", "string"), ("day", "date"), ("last_change", "timestamp")]
+
+
+def test_equal_and_backward_times_keep_the_order_of_dms(make: Make) -> None:
+    """The row that DMS wrote last is the last change, and going back is counted."""
+    table = make()
+    table.put(LOAD, [("I", (1, "load", day(1)), LOADED_AT)])
+    times = ["2024-05-01 10:00:05", "2024-05-01 10:00:05", "2024-05-01 10:00:01"]
+    table.put(cdc(1), [("U", (1, f"v{number}", day(1)), time) for number, time in enumerate(times)])
+
+    manifest = table.take()
+
+    assert [(row["name"], row["last_change"]) for row in table.rows()] == [("v2", at("2024-05-01 10:00:01"))]
+    assert manifest.counts.backward == 1
+
+
+def test_without_a_timestamp_column_the_file_name_has_the_time(make: Make) -> None:
+    """To the second, UTC; the column can be named otherwise."""
+    table = make(timestamp_column=None)
+    table.put(LOAD, [("I", (1, "a", day(1))), ("I", (2, "b", day(1)))])
+    table.put(cdc(1, 7), [("U", (1, "A", day(1)))])
+
+    table.take(last_change_column="changed")
+
+    assert [(row["name"], row["changed"]) for row in table.rows()] == [("A", at("2024-05-01 00:00:07")), ("b", EPOCH)]
+
+
+def test_a_run_date_is_the_end_of_that_day(orders: SnapshotTable) -> None:
+    """Later CDC files do not count, earlier ones than the start neither; the load counts by its own day."""
+    orders.put(cdc(2), [("U", (3, "second", day(3)), "2024-05-02 00:00:00")])
+    orders.put(cdc(3), [("U", (3, "third", day(3)), "2024-05-03 00:00:00")])
+
+    names = {}
+    for start in ("", "2024-05-02", "2024-05-04"):
+        orders.take(cdc_start_date=start)
+        names[start] = [row["name"] for row in orders.rows()]
+    error = orders.run(run_date="2024-05-02")
+
+    assert names == {"": ["A", "third", "d"], "2024-05-02": ["a", "b", "third"], "2024-05-04": ["a", "b", "c"]}
+    assert error is not None
+    assert (error.code, "2024-05-02" in error.message) == ("no-load-files", True)
+
+
+def test_a_flat_run_moves_the_table_to_a_new_prefix(orders: SnapshotTable) -> None:
+    """The one before stays, whole, until `--keep` removes it by its manifest."""
+    orders.take()
+    first, rows = orders.location(), orders.rows()
+    orders.put(cdc(2), [("U", (3, "C", day(3)), "2024-05-02 00:00:00")])
+    second = orders.take(keep="2")
+    kept = orders.rows_at(first)
+    orders.take(keep="2")
+
+    assert (second.mode, [row["name"] for row in orders.rows()]) == ("incremental", ["A", "C", "d"])
+    assert sorted(kept, key=lambda row: row["id"]) == rows
+    assert (orders.rows_at(first), len(orders.versions())) == ([], 2)
+
+
+def test_by_a_date_of_the_data_only_changed_dates_are_written(orders: SnapshotTable) -> None:
+    """A row that moves changes two dates; a date without rows is no partition any more; others stay where they are."""
+    orders.put(cdc(1, 1), [("I", (5, "e", day(7)), "2024-05-01 12:00:00"), ("I", (6, "f", None), "2024-05-01 12:00:00")])
+    dated = {"layout": "dated", "partition_date": "day"}
+    orders.take(**dated)
+    before = orders.partitions()
+    orders.put(cdc(2), [("U", (3, "C", day(1)), "2024-05-02 00:00:00"), ("D", (9, None, None), "2024-05-02 00:00:00")])
+
+    manifest = orders.take(**dated, keep="1")
+
+    after = orders.partitions()
+    null = "__HIVE_DEFAULT_PARTITION__"
+    assert set(before) == {"2024-01-01", "2024-01-03", "2024-01-07", null}
+    assert set(after) == {"2024-01-01", "2024-01-07", null}
+    assert {value for value, location in after.items() if before[value] != location} == {"2024-01-01"}
+    assert [(row["id"], row["name"], row["day"]) for row in orders.rows()] == [
+        (1, "A", "2024-01-01"), (3, "C", "2024-01-01"), (4, "d", "2024-01-01"), (5, "e", "2024-01-07"), (6, "f", null),
+    ]  # fmt: skip
+    assert (manifest.mode, len(manifest.written), len(manifest.files), len(orders.versions())) == ("incremental", 1, 3, 2)
+    assert orders.glue_table()["PartitionKeys"] == [{"Name": "day", "Type": "date"}]
+
+
+def test_nothing_new_writes_nothing_by_a_date_of_the_data(orders: SnapshotTable) -> None:
+    """The partitions stay, and so do the files they are made of."""
+    dated = {"layout": "dated", "partition_date": "day", "keep": "1"}
+    orders.take(**dated)
+    before = orders.partitions()
+
+    manifest = orders.take(**dated)
+
+    assert (orders.partitions(), manifest.written, manifest.rows) == (before, (), 3)
+
+
+def test_a_time_is_dated_by_its_day(make: Make) -> None:
+    """A timestamp or a text keeps its column; the day stands in another."""
+    table = make(columns=pa.schema([("id", pa.int64()), ("moment", pa.timestamp("us"))]))
+    moments = [datetime(2024, 5, 1, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 0), None]
+    table.put(LOAD, [("I", (number, moment), LOADED_AT) for number, moment in enumerate(moments)])
+    table.put(cdc(1), [("D", (7, None), "2024-05-01 10:00:00")])
+
+    table.take(layout="dated", partition_date="moment")
+    days = [row["moment_date"] for row in table.rows()]
+    text = make(columns=pa.schema([("id", pa.int64()), ("moment", pa.string())]))
+    text.put(LOAD, [("I", (1, "2024-05-01T10:00"), LOADED_AT)])
+    text.put(cdc(1), [("I", (2, "2024-05-02"), "2024-05-01 10:00:00"), ("D", (1, "?"), "2024-05-01 10:00:00")])
+    text.take(layout="dated", partition_date="moment")
+
+    assert days == ["2024-05-01", "1969-12-31", "__HIVE_DEFAULT_PARTITION__"]
+    assert [(row["id"], row["moment"], row["moment_date"]) for row in text.rows()] == [(2, "2024-05-02", "2024-05-02")]
+    text.put(cdc(2), [("I", (3, "soon"), "2024-05-02 10:00:00")])
+    error = text.run(layout="dated", partition_date="moment")
+    assert error is not None
+    assert (error.code, "'soon'" in error.message) == ("no-date", True)
+
+
+def test_by_run_date_each_day_has_its_own_full_snapshot(orders: SnapshotTable) -> None:
+    """A rerun of a day replaces that day and no other."""
+    orders.take(layout="dated", run_date="2900-01-01")
+    first = orders.partitions()
+    orders.put(cdc(2), [("D", (3, None, None), "2024-05-02 00:00:00")])
+    orders.take(layout="dated", run_date="2900-01-02")
+    both = orders.partitions()
+    orders.put(cdc(3), [("D", (1, None, None), "2024-05-03 00:00:00")])
+    orders.take(layout="dated", run_date="2900-01-02", keep="1")
+    last = orders.partitions()
+
+    assert (list(first), both["2900-01-01"], last["2900-01-01"]) == (["2900-01-01"], first["2900-01-01"], first["2900-01-01"])
+    assert [[row["id"] for row in orders.rows(f"2900-01-0{number}")] for number in (1, 2)] == [[1, 3, 4], [4]]
+    assert last["2900-01-02"] != both["2900-01-02"]
+    assert len(orders.versions()) == 2
+
+
+# Per key and file: the operations in a row. Null dates, moves between dates and keys that come back are all in it.
+_row = st.tuples(st.sampled_from("IUUD"), st.integers(1, 6), st.sampled_from([None, 1, 2, 3]), st.integers(0, 3))
+_files = st.lists(st.lists(_row, max_size=6), min_size=1, max_size=3)
+
+
+@pytest.mark.parametrize("layout", [{}, {"layout": "dated"}, {"layout": "dated", "partition_date": "day"}], ids=["flat", "run", "column"])
+def test_going_on_equals_computing_in_full(make: Make, layout: dict[str, str]) -> None:
+    """Whatever the load and the changes are: run after each file, or once over all of them."""
+
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(st.tuples(st.integers(1, 6), st.sampled_from([None, 1, 2, 3])), max_size=6), _files)
+    def check(load: list[tuple[int, Any]], files: list[list[Any]]) -> None:
+        step, whole = make(), make()
+        for table in (step, whole):
+            table.put(LOAD, [("I", (key, "load", date and day(date)), LOADED_AT) for key, date in load])
+        step.take(**layout)
+        expected: dict[int, Any] = {key: ("load", date and day(date)) for key, date in load}
+        for number, rows in enumerate(files, 1):
+            dms = [_change(op, key, date, number, second) for op, key, date, second in rows]
+            for op, values, _ in dms:
+                expected.pop(values[0], None)
+                if op != "D":
+                    expected[values[0]] = values[1:]
+            step.put(cdc(number), dms)
+            whole.put(cdc(number), dms)
+            assert step.take(**layout).mode == "incremental"
+        whole.take(**layout)
+
+        assert step.rows() == whole.rows()
+        assert {row["id"]: row["name"] for row in step.rows()} == {key: values[0] for key, values in expected.items()}
+
+    check()
+
+
+def _change(op: str, key: int, date: Any, number: int, second: int) -> tuple[str, tuple[Any, ...], datetime]:
+    time = datetime(2024, 5, number, tzinfo=timezone.utc) + timedelta(seconds=second)
+    return op, (key, None, None) if op == "D" else (key, f"{op}{number}.{second}", date and day(date)), time
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ({"primary_keys": "nr"}, "unknown-column", "'nr'"),
+        ({"timestamp_column": "tz"}, "unknown-column", "'tz'"),
+        (
+            {"schema": "id bigint, name string, day string, note string"},
+            "snapshot-schema",
+            "LOAD00000001.parquet: 'note' (string) is missing, 'day' is date",
+        ),
+        ({"schema": "id bigint", "timestamp_column": ""}, "unknown-column", "'name'"),
+        ({"path": "s3://raw/nowhere/"}, "no-raw-files", "s3://raw/nowhere/"),
+        ({"path": "s3://no-such-bucket/t/"}, "no-bucket", "no-such-bucket"),
+        ({"sources": "s3://raw/none.json"}, "bad-sources", "none.json"),
+        ({"last_change_column": "name"}, "column-taken", "'name'"),
+        ({"dry_run": "perhaps"}, "bad-argument", "perhaps"),
+        ({"timestamp_column": "name"}, "no-timestamp", "'A'"),
+    ],
+)
+def test_what_can_not_be_done_is_said(orders: SnapshotTable, arguments: dict[str, str], code: str, said: str) -> None:
+    """Each with its code, and nothing is left that a reader could see."""
+    if code == "unknown-column" and "schema" in arguments:
+        arguments = {**arguments, "partition_date": "name"}
+
+    error = orders.run(**arguments)
+
+    assert error is not None
+    assert (error.code, said in error.message) == (code, True), error
+    assert (orders.glue_table(), orders.keys()) == (None, [])
+
+
+def test_files_that_differ_from_each_other_are_refused_without_a_schema_too(orders: SnapshotTable) -> None:
+    """Then the first file's columns are the schema."""
+    orders.put(cdc(2), [("I", (8, "h"), "2024-05-02 00:00:00")], pa.schema([("id", pa.int32()), ("label", pa.string())]))
+
+    error = orders.run()
+
+    assert error is not None
+    assert error.code == "snapshot-schema"
+    for said in ("'name' (string) is missing", "'label' (string) is not expected", "'id' is int, expected bigint", "of LOAD00000001"):
+        assert said in error.message
+
+
+def test_a_table_in_which_all_rows_are_deleted_is_an_empty_snapshot(make: Make) -> None:
+    """Not an error: it is what the source has."""
+    table = make()
+    table.put(LOAD, [("I", (1, "a", day(1)), LOADED_AT)])
+    table.put(cdc(1), [("D", (1, None, None), "2024-05-01 00:00:00")])
+
+    manifest = table.take()
+
+    assert (table.rows(), manifest.rows, manifest.files) == ([], 0, ())
+
+
+def test_a_sources_file_says_it_all(orders: SnapshotTable) -> None:
+    """As YAML and as JSON, in S3; the dry run writes nothing."""
+    schema = "{id: bigint, name: string, day: date}"
+    yaml = f"tables:\n  orders:\n    path: {orders.path}\n    primary_keys: [id]\n    timestamp_column: ts\n    schema: {schema}\n"
+    json = f'{{"orders": {{"path": "{orders.path}", "primary_keys": "id", "timestamp_column": "ts"}}}}'
+    key = uuid.uuid4().hex
+    for name, text in (("yaml", yaml), ("json", json)):
+        orders.clients.s3.put_object(Bucket="raw", Key=f"{key}.{name}", Body=text.encode())
+    given = {"path": "", "primary_keys": "", "timestamp_column": ""}
+
+    assert orders.run(**given, sources=f"s3://raw/{key}.yaml", dry_run="true") is None
+    assert orders.keys() == []
+    for name in ("yaml", "json"):
+        orders.take(**given, sources=f"s3://raw/{key}.{name}")
+        assert [row["id"] for row in orders.rows()] == [1, 3, 4]
+    error = orders.run(**given, sources=f"s3://raw/{key}.yaml", table="customers")
+    assert error is not None
+    assert (error.code, "it has: orders" in error.message) == ("unknown-source", True)
+
+
+def test_spark_makes_the_same_snapshot(embedded_aws: Any, embedded_clients: Clients, spark: Any) -> None:
+    """In full and going on, dated by the data; the driver's rows are the measure."""
+    del spark
+    tables = [
+        SnapshotTable(embedded_clients, embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, settings=settings)
+        for settings in ({"driver_bytes": "0"}, {"driver_bytes": "1000000000"})
+    ]
+    for table in tables:
+        table.put(LOAD, [("I", (number, "load", day(1 + number % 3)), LOADED_AT) for number in range(9)])
+        table.put(cdc(1), [("U", (4, "U", day(9)), "2024-05-01 00:00:00"), ("D", (5, None, None), "2024-05-01 00:00:00")])
+        table.take(layout="dated", partition_date="day")
+        table.put(cdc(2), [("U", (4, "V", day(1)), "2024-05-02 00:00:00"), ("I", (10, "I", None), "2024-05-02 00:00:00")])
+
+    manifests = [table.take(layout="dated", partition_date="day") for table in tables]
+
+    assert [manifest.mode for manifest in manifests] == ["incremental"] * 2
+    assert tables[0].rows() == tables[1].rows() != []
+    assert set(tables[0].partitions()) == set(tables[1].partitions())

@@ -52,6 +52,8 @@ def adopt(
     """
     need("pyarrow", "numpy")
     wish = AdoptWish(primary_key, partition_key, _types(columns), cursor.strip(), load_date.strip())
+    if no_source and (wish.cursor or wish.load_date):
+        raise UsageError("--cursor or --load-date with --no-source", "bad-argument", "without a source there are no raw files to have")
     with call.session() as session:
         if not dry_run:
             session.check_runner()

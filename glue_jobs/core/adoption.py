@@ -46,8 +46,9 @@ class AdoptWish:
         return read_state({**state.item, **{name: text for name, text in said.items() if text is not None}})
 
     def arguments(self) -> tuple[tuple[str, str], ...]:
-        """The wish as arguments of the job Adopt."""
-        pairs = [("primary_key", self.primary_key), ("partition_key", self.partition_key), ("cursor", self.cursor)]
+        """The wish as arguments of the job Adopt. A key that is said to be none is 'null', since an empty argument says nothing."""
+        keys = (("primary_key", self.primary_key), ("partition_key", self.partition_key))
+        pairs = [*((name, "null" if text is not None and not text.strip() else text) for name, text in keys), ("cursor", self.cursor)]
         pairs += [("load_date", self.load_date), ("columns", json.dumps(dict(self.columns)) if self.columns else "")]
         return tuple((name, text) for name, text in pairs if text)
 

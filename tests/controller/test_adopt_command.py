@@ -124,6 +124,7 @@ def test_keys_that_come_twice_are_named(sample: LakeTable, past_world: PastWorld
         (("--column", "name=string"), 2, "no partition column"),
         (("--no-source",), 2, "is known as a table that DMS writes"),
         (("--no-source", "--out-path", "s3://lake/a/b/"), 2, "PATH is its folder"),
+        (("--no-source", "--cursor", "0.parquet"), 2, "without a source"),
         (("--primary-key", "nowhere"), 1, "'nowhere' is not there"),
         (("--cursor", "yesterday"), 1, "LastIncrementalFile"),
         (("--load-date", "yesterday"), 1, "LastFullLoadDate"),

@@ -10,7 +10,7 @@ from typing import Any
 from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.paths import lake_folder
-from glue_jobs.core.state import TableState
+from glue_jobs.core.state import NO_SOURCE, TableState
 
 RUN_NEXT = "the next run does it; now: dmslake run {path}"
 
@@ -97,6 +97,12 @@ def deactivate(state: TableState) -> Edit:
 
 def request(state: TableState, text: str, what: str) -> Edit:
     """Ask the jobs for something that they do as one change of their own."""
+    if not state.has_source:
+        raise UsageError(
+            f"{state.path} has no source (its item says Source = {NO_SOURCE}): no run takes it up, so the request would wait for ever",
+            "bad-argument",
+            f"`dmslake apply {state.path.in_shell}` and `dmslake erase {state.path.in_shell}` change such a table",
+        )
     lines = [f"{state.path}: {what}"]
     if state.request:
         lines.append(f"this replaces the earlier request {state.request!r}")

@@ -147,9 +147,10 @@ def _warnings(adoption: Adoption, raw: Schema, problem: str) -> Iterable[str]:
     if problem:
         yield problem
     if adoption.mixed:
+        way = f"; `dmslake repartition {adoption.state.path.in_shell}` rewrites all files" if adoption.state.has_source else ""
         yield (
             f"the type of {', '.join(adoption.mixed)} is not the same in all files: dmslake reads them alike, but Athena and Spark may "
-            f"refuse them; `dmslake repartition {adoption.state.path.in_shell}` rewrites all files"
+            f"refuse them{way}"
         )
     if raw and adoption.schema:
         try:

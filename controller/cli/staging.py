@@ -17,6 +17,7 @@ from glue_jobs.protocol.job import run_here
 from glue_jobs.protocol.stage import CommitStaged, DiscardStaged
 
 COMMIT, DISCARD = 1, 1
+REWRITES = ("schema", "widen", "repartition", "rekey")
 
 
 @click.command()
@@ -47,9 +48,16 @@ def discard(call: Call, path: str, change: str) -> int:
         return code
     lines = [f"the staged change {act.change} of {state.path} is discarded; {act.aborted} upload(s) were aborted"]
     if act.lifted:
-        lines.append("the table is not paused any more: the next run takes its raw files")
+        lines.append(f"the table is not paused any more: {_next_text(act.kind)}")
     data = {"discard": DISCARD, "path": str(state.path), "change": act.change, "aborted": act.aborted, "unpaused": act.lifted}
     return call.show(Answer(data, (), lines))
+
+
+def _next_text(kind: str) -> str:
+    """What the next run does after a discard of a staged change of this kind."""
+    if kind == "truncate":
+        return "the next run empties it, unless you take OnRawFilesGone from its item"
+    return "the next run does what was asked of it" if kind in REWRITES else "the next run takes its raw files"
 
 
 def _do(call: Call, path: str, job: str, act: CommitStaged | DiscardStaged) -> tuple[TableState, int]:

@@ -210,9 +210,10 @@ def discard_todo(state: TableState, change: str) -> str:
 
 @dataclass
 class DiscardStaged:
-    """What `dmslake discard` does in a table's run. aborted: uploads that were still open."""
+    """What `dmslake discard` does in a table's run. kind: of the staged change; aborted: uploads that were still open."""
 
     change: str
+    kind: str = ""
     aborted: int = 0
     lifted: bool = False
     warnings: list[str] = field(default_factory=list)
@@ -225,6 +226,7 @@ class DiscardStaged:
             run.finish()
         s3, lake = run.s3, run.state.lake
         staged = read_staged(s3, lake, self.change)
+        self.kind = staged.kind
         uploads = list_uploads(s3, lake)
         found = look_at(s3, lake, Lineage(s3, lake, run.snapshot.change), staged, uploads)
         if found.standing == COMMITTED:

@@ -40,6 +40,8 @@ from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lease import Lease
 from glue_jobs.protocol.publish import given_back, undo_of_lost, update_catalog
 
+BY_A_PERSON = (*GOES_TO, "apply", "erase")  # kinds of changes that no run makes by itself
+
 
 @dataclass(frozen=True)
 class JobContext:
@@ -209,7 +211,8 @@ class TableRun:
         abort_uploads(self.s3, self.state.lake, lost.added)
         self.snapshot = snapshot_of(self.s3, self.state.lake, lost)
         record = self._commit(work, self._next_id(), given_back(self.state, lost))
-        self.warnings.append(f"the uploads of change {lost.id} were gone before they were published; it was taken back and is done again")
+        ends = ": do it again" if lost.staged_as or lost.kind in BY_A_PERSON else " and is done again"
+        self.warnings.append(f"the uploads of change {lost.id} were gone before they were published; it was taken back{ends}")
         self._publish(record, redo=True, everything=True)
 
     def redo_catalog(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.paths import changes_folder
+from infra.local.dms_files import load_file_name
 from tests.controller.past_world import LOADED, Command, PastWorld, untouched
 from tests.lake import LakeTable
 
@@ -230,3 +231,15 @@ def test_verify_names_a_staged_change(waiting: LakeTable, lake_command: Command)
 
     (finding,) = done.json["tables"][0]["findings"]
     assert (done.code, finding["code"], change in finding["found"]) == (0, "staged-change", True)
+
+
+def test_discarding_a_truncate_says_what_comes_next(past_world: PastWorld, lake_command: Command) -> None:
+    """The next run empties the table, unless a person takes the attribute away that lets it."""
+    table = past_world.loaded()
+    table.edit(OnRawFilesGone="truncate")
+    table.delete_raw(load_file_name(1))
+    change = staged_by_run(table)
+
+    done = lake_command("discard", str(table.path), change)
+
+    assert (done.code, "the next run empties it, unless you take OnRawFilesGone" in done.out) == (0, True)

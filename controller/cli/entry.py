@@ -16,6 +16,7 @@ from controller.cli.call import setting_options
 from controller.cli.comparing import diff
 from controller.cli.erasing import erase
 from controller.cli.explaining import explain
+from controller.cli.generating import generate_feed
 from controller.cli.listing import settings
 from controller.cli.local import capture, demo, up
 from controller.cli.past import history, show
@@ -36,7 +37,7 @@ INTERRUPTED = 130
 COMMANDS = (
     demo, up, capture, tables, activate, deactivate, plan, run_command, status,
     history, show, read, diff, explain, rollback, reapply, commit, discard, verify_command,
-    apply, erase, adopt, reload, unblock, recover, schema, widen, repartition, snapshot, settings,
+    apply, erase, adopt, reload, unblock, recover, schema, widen, repartition, snapshot, generate_feed, settings,
 )  # fmt: skip
 
 

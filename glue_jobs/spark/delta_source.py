@@ -41,9 +41,10 @@ class DeltaSource:
 
     def bronze(self, version: str) -> Bronze:
         """The rows of a version, '' for version 0."""
-        number = int(version or 0)
-        table = self.open(number)
-        return make_bronze(self._named(number), self._read(table, number), self.wish.primary_key, self.wish, self._times()[number])
+        number, times = int(version or 0), self._times()
+        self._check_exists(number, times)
+        rows = self._rows(self._dataset(self.open(number), number), number)
+        return make_bronze(self._named(number), rows, self.wish.primary_key, self.wish, times[number])
 
     def last(self) -> str:
         """The last version."""
@@ -55,8 +56,7 @@ class DeltaSource:
         first, last = int(start), int(end)
         if last < first:
             raise UsageError(f"version {last} is before version {first}", "bad-order", "give the older one as --from")
-        for number in (first, last):
-            self.open(number)
+        self._check_exists(last, times)
         for old, new in pairwise(range(first, last + 1)):
             yield self._step(old, new, times[new])
 
@@ -80,8 +80,10 @@ class DeltaSource:
         with self._said(version):
             return table.to_pyarrow_dataset()
 
-    def _read(self, table: Any, version: int) -> pa.Table:
-        return self._rows(self._dataset(table, version), version)
+    def _check_exists(self, version: int, times: Mapping[int, datetime]) -> None:
+        """Before it is opened: the package would look for each version up to a great one."""
+        if version > max(times):
+            raise self._no_version(version)
 
     def _rows(self, dataset: Any, version: int) -> pa.Table:
         with self._said(version):
@@ -122,8 +124,13 @@ class DeltaSource:
 
     def _unreadable(self, version: int | None, error: Exception) -> DmslakeError:
         if version is not None and re.search(r"end version|invalid.*version|version.*(invalid|not found)", str(error), re.IGNORECASE):
-            return UsageError(f"{self.uri} has no version {version}", "no-version", "its history lists the versions that are kept")
+            return self._no_version(version)
+        if re.search(r"unsupported|not supported", str(error), re.IGNORECASE):
+            return UsageError(f"{self.uri} can't be read: {_line(error)}", "delta-feature", BY_SPARK)
         return UsageError(f"{self.uri} can't be read: {_line(error)}", "delta-unreadable", "look at the table and at the access to it")
+
+    def _no_version(self, version: int) -> UsageError:
+        return UsageError(f"{self.uri} has no version {version}", "no-version", "its history lists the versions that are kept")
 
 
 class _Times(dict[int, datetime]):

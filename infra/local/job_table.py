@@ -41,6 +41,7 @@ JOBS: tuple[Job, ...] = (
     Job("Erase", SPARK, "glue_jobs/erase.py", max_concurrent_runs=4),
     Job("Adopt", SPARK, "glue_jobs/adopt.py", max_concurrent_runs=4),
     Job("Snapshot", SPARK, "glue_jobs/snapshot.py", max_concurrent_runs=4),
+    Job("GenerateFeed", SPARK, "glue_jobs/generate_feed.py", max_concurrent_runs=4),
 )
 
 

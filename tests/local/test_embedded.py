@@ -66,9 +66,9 @@ def test_standard_jobs_have_underscored_arguments_and_no_retries() -> None:
         database = aws.client("glue").get_database(Name="dmslake")["Database"]["Name"]
 
     assert database == "dmslake"
-    names = ["Controller", "LoadInitial", "LoadIncremental", "Rollback", "Apply", "Erase", "Adopt", "Snapshot"]
+    names = ["Controller", "LoadInitial", "LoadIncremental", "Rollback", "Apply", "Erase", "Adopt", "Snapshot", "GenerateFeed"]
     assert list(jobs) == [job.name for job in JOBS] == names
-    assert [job["Command"]["Name"] for job in jobs.values()] == ["pythonshell", *["glueetl"] * 7]
+    assert [job["Command"]["Name"] for job in jobs.values()] == ["pythonshell", *["glueetl"] * 8]
     assert {job["MaxRetries"] for job in jobs.values()} == {0}
     assert jobs["LoadInitial"]["ExecutionProperty"] == {"MaxConcurrentRuns": 4}
     assert jobs["LoadInitial"]["DefaultArguments"] == {

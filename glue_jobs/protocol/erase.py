@@ -24,6 +24,9 @@ If we die …                             then                                  
                                                                                               leaves it alone and works on meanwhile
   a person removes `Erasing`            the list is in the records: a run of Erase and `verify` look at the lists of all erases
 
+  another run, stalled past its lease   it can commit nothing, but what it writes beside a     an erase of the same key finds it
+                                        record that never lands comes after the look
+
 Only the job Erase removes versions: its role alone need be allowed to. Removing twice, or by two at once, removes what is gone already.
 """
 
@@ -198,6 +201,9 @@ def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", 
             )
         finish_erases(run)
         run.note = f"{len(plan.versions)} version(s) were removed for good"
+        if plan.unsearched:
+            others = f"{len(plan.unsearched)} object(s) of others or damaged were not searched, first {plan.unsearched[0]}"
+            run.warnings.append(f"{others}: look whether they hold a key that was erased")
 
     return act
 

@@ -106,6 +106,7 @@ def test_a_table_whose_folder_is_inside_is_left_alone(make: Tables, tmp_path: Pa
 
     assert (table.rows(visible=set(table.snapshot().files)), inner.rows()) == ([(2, "two")], [(1, "theirs"), (3, "three")])
     inner.check_folder()
+    assert any("not searched" in warning for warning in table.item()["LastRun"]["warnings"])
 
 
 MAILS = pa.schema([("id", pa.int64()), ("mail", pa.string())])

@@ -10,6 +10,7 @@ from typing import Any
 from controller.plan import APPLY, PlannedRun, RunPlan, TablePlan
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.given import Correction, key_text
+from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.state import TableState
 
@@ -27,6 +28,8 @@ def reachable(correction: Correction, runner: str) -> Correction:
                 "not-on-s3",
                 "put it into S3 and give s3://bucket/key, or give --runner local",
             )
+        if text.startswith("s3://"):
+            S3Uri.parse(text)  # an address that is none is no reason to start a job
     return replace(correction, deletes=_whole(correction.deletes), updates=_whole(correction.updates))
 
 

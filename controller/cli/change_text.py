@@ -59,6 +59,8 @@ def change_lines(state: TableState, record: ChangeRecord, before: Snapshot, afte
         ("columns", columns_text(before.schema, after.schema) or f"{len(after.schema)}"),
         ("undone", _changes_text(record, "undone")),
         ("brought back", _changes_text(record, "redone")),
+        ("found by", ", ".join(record.given.key) if record.given else ""),
+        ("given", ", ".join(filter(None, (record.given.deletes, record.given.updates))) if record.given else ""),
         ("staged as", record.staged_as),
         ("row changes", rows_text(record)),
         *((name.replace("_", " "), _detail(value)) for name, value in record.details.items() if name not in TOLD),

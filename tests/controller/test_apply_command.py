@@ -82,6 +82,8 @@ def test_a_correction_is_done_and_undone(past_world: PastWorld, lake_command: Co
         f"to undo it dmslake rollback {path} --undo {change}",
     ):
         assert line in lines
+    shown = [" ".join(line.split()) for line in lake_command("show", path, change).out.splitlines()]
+    assert {"found by name", f"given {change}.deletes.parquet"} <= set(shown)
     again = lake_command("apply", path, "--key", "name", "--deletes", deletes)
     assert (again.code, table.item()["Head"], "no-key-found" in again.out or "stand in no row" in again.out) == (1, change, True)
     assert lake_command("rollback", path, "--undo", change).code == 0
@@ -104,14 +106,22 @@ def test_a_staged_correction_is_shown_with_its_commands(past_world: PastWorld, l
 
 def test_a_glue_job_reads_only_s3() -> None:
     """A file of this machine is refused before anything is started; for a local run it gets its whole path."""
-    correction = Correction(("id",), "keys.csv", "s3://b/rows.parquet")
+    correction = Correction(("id",), "keys.csv", "s3://bucket/rows.parquet")
 
     with pytest.raises(UsageError) as caught:
         reachable(correction, "glue")
 
     assert caught.value.code == "not-on-s3"
-    assert reachable(correction, "local") == Correction(("id",), str(Path.cwd() / "keys.csv"), "s3://b/rows.parquet")
-    assert reachable(Correction(("id",), "s3://b/k.csv"), "glue").deletes == "s3://b/k.csv"
+    assert reachable(correction, "local") == Correction(("id",), str(Path.cwd() / "keys.csv"), "s3://bucket/rows.parquet")
+    assert reachable(Correction(("id",), "s3://bucket/k.csv"), "glue").deletes == "s3://bucket/k.csv"
+
+
+def test_an_address_that_is_none_starts_no_run() -> None:
+    """The job would only find it out later."""
+    with pytest.raises(UsageError) as caught:
+        reachable(Correction(("id",), "s3://no bucket/k.csv"), "glue")
+
+    assert caught.value.code == "bad-uri"
 
 
 def test_the_run_is_told_the_correction() -> None:

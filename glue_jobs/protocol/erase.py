@@ -23,7 +23,6 @@ If we die …                             then                                  
   after the last, before the clearing   `Erasing` stands, nothing is left                     a run of Erase clears it; any other job
                                                                                               leaves it alone and works on meanwhile
   a person removes `Erasing`            the list is in the records: a run of Erase and `verify` look at the lists of all erases
-
   another run, stalled past its lease   it can commit nothing, but what it writes beside a     an erase of the same key finds it
                                         record that never lands comes after the look
 

@@ -96,9 +96,9 @@ def _now() -> datetime:
 
 
 def _exit(error: DmslakeError | None, argv: Sequence[str]) -> NoReturn:
-    """End the process. Glue shows a text that is given to sys.exit as the run's error message."""
+    """End the process. Glue shows the last line that is given to sys.exit as the run's error message."""
     if error is not None and any(word.startswith("--JOB_NAME") for word in argv):
-        sys.exit(f"{error.code}: {error}")
+        sys.exit(f"{error.code}: {error.message}; what to do: {error.todo}")
     sys.exit(error.exit_code if error else 0)
 
 

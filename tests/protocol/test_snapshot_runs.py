@@ -1,0 +1,220 @@
+"""Runs of the Snapshot job that die between any two requests, that meet each other, and what `--keep` may remove."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import Any
+
+import pytest
+
+from glue_jobs.aws.clients import Clients
+from glue_jobs.core.errors import RetryLater
+from glue_jobs.core.settings import read_settings
+from glue_jobs.core.snapshot_plan import Manifest, SnapshotPlan, Version
+from glue_jobs.core.snapshot_sources import SnapshotWish, read_wish
+from glue_jobs.protocol.snapshot import make_snapshot
+from glue_jobs.spark.snapshot_rows import SnapshotRows
+from tests.snapshots import SnapshotTable
+from tests.work_tables import IN_PROCESS
+
+FLAT: dict[str, str] = {}
+BY_DATE = {"layout": "dated", "partition_date": "day"}
+READS = ("Get", "List", "Head", "BatchGet")
+LOADED = "2030-01-01 00:00:00"
+
+
+class Death(BaseException):
+    """The process ends here."""
+
+
+@contextmanager
+def dies(clients: Clients, count: int, moment: str) -> Iterator[list[str]]:
+    """The process dies `before-call` or `after-call` of its `count`-th write (from 0); the writes it came to."""
+    writes: list[str] = []
+
+    def handler(model: Any = None, **_: Any) -> None:
+        if not model.name.startswith(READS):
+            writes.append(model.name)
+            if len(writes) > count:
+                raise Death
+
+    for client in (clients.s3, clients.glue):
+        client.meta.events.register_first(moment, handler)
+    try:
+        yield writes
+    finally:
+        for client in (clients.s3, clients.glue):
+            client.meta.events.unregister(moment, handler)
+
+
+@pytest.fixture
+def table(in_process: Clients) -> SnapshotTable:
+    """A table with a snapshot of its load, by now with a later change."""
+    return new_table(in_process)
+
+
+def new_table(clients: Clients) -> SnapshotTable:
+    table = SnapshotTable(clients, IN_PROCESS, "s3://raw/", f"s3://lake/{uuid.uuid4().hex[:6]}/")
+    table.put("LOAD00000001.parquet", [("I", (number, "old", date(2024, 1, number)), LOADED) for number in (1, 2, 3)])
+    return table
+
+
+def change(table: SnapshotTable, day: int = 2) -> None:
+    rows = [("U", (1, f"new{day}", date(2024, 1, 2)), f"2024-05-0{day} 00:00:00")]
+    table.put(f"2024050{day}-000000000.parquet", rows)
+
+
+def names(table: SnapshotTable) -> list[tuple[int, str]]:
+    return [(row["id"], row["name"]) for row in table.rows()]
+
+
+OLD = [(1, "old"), (2, "old"), (3, "old")]
+NEW = [(1, "new2"), (2, "old"), (3, "old")]
+
+
+@pytest.mark.parametrize("moment", ["before-call", "after-call"])
+@pytest.mark.parametrize("layout", [FLAT, BY_DATE], ids=["flat", "by date"])
+def test_a_run_may_die_at_any_write(in_process: Clients, layout: dict[str, str], moment: str) -> None:
+    """Flat readers see the old rows or the new ones; the next run finishes what was committed, and gets the new rows."""
+    seen, count, died = set(), 0, True
+    while died:
+        table = new_table(in_process)
+        table.take(**layout)
+        table.take(**layout, full="true")
+        change(table)
+        died = False
+        with dies(in_process, count, moment) as writes:
+            try:
+                assert table.run(**layout, keep="1") is None
+            except Death:
+                died = True
+        if layout == FLAT:
+            assert names(table) in (OLD, NEW)
+        seen.update(writes)
+        table.take(**layout, keep="1")
+        assert names(table) == NEW
+        table.take(**layout, keep="1", full="true")
+        assert names(table) == NEW
+        count += 1
+
+    wanted = {"CompleteMultipartUpload", "PutObject", "UpdateTable", "DeleteObjects"}
+    assert seen == wanted | ({"BatchUpdatePartition", "BatchDeletePartition"} if layout else set())
+    assert count > len(wanted)
+
+
+class Between:
+    """A worker that lets something happen after its rows are written."""
+
+    def __init__(self, table: SnapshotTable, then: Any) -> None:
+        self._work, self._then = worker_of(table), then
+
+    def __call__(self, plan: SnapshotPlan, version: Version) -> Manifest:
+        made = self._work(plan, version)
+        self._then()
+        return made
+
+
+def worker_of(table: SnapshotTable) -> SnapshotRows:
+    return SnapshotRows(read_settings(table.settings, {}), table.environment)
+
+
+def wish_of(table: SnapshotTable, **given: str) -> SnapshotWish:
+    return read_wish(table.arguments(**given), {}, date(2024, 1, 1))
+
+
+@pytest.mark.parametrize("layout", [FLAT, BY_DATE], ids=["flat", "by date"])
+def test_a_run_that_is_overtaken_says_so_and_changes_nothing(table: SnapshotTable, layout: dict[str, str]) -> None:
+    """A run that began later was quicker, and removed what it did not need: its rows stay what readers see."""
+    table.take(**layout)
+    change(table)
+    early = Version("2024-05-01T000000000000-early", 1)
+
+    def later() -> None:
+        change(table, 3)
+        table.take(**layout, keep="1")
+
+    with pytest.raises(RetryLater) as caught:
+        make_snapshot(table.clients, wish_of(table, **layout), early, Between(table, later))
+
+    assert caught.value.code == "snapshot-overtaken"
+    assert names(table) == [(1, "new3"), (2, "old"), (3, "old")]
+
+
+def test_files_of_a_version_that_was_replaced_are_not_gone_on_from(table: SnapshotTable) -> None:
+    """By a date of the data a version keeps files of the one before: a run that began earlier, but committed in between, is noticed."""
+    table.take(**BY_DATE)
+    change(table)
+    late = Version("2024-05-01T000000000000-late", 4 * 10**15)
+
+    with pytest.raises(RetryLater) as caught:
+        make_snapshot(table.clients, wish_of(table, **BY_DATE), late, Between(table, lambda: table.take(**BY_DATE, keep="1", full="true")))
+
+    assert caught.value.code == "snapshot-overtaken"
+    assert names(table) == NEW
+
+
+def test_the_last_to_look_leaves_the_partitions_of_one_version(table: SnapshotTable) -> None:
+    """A run that is passed between its commit and its partitions puts those of the other one right."""
+    table.take(**BY_DATE)
+    change(table)
+    events = table.clients.glue.meta.events
+    passing = iter([True])
+
+    def passed(**_: Any) -> None:
+        if next(passing, False):
+            change(table, 3)
+            table.take(**BY_DATE)
+
+    events.register_first("after-call.glue.UpdateTable", passed)
+    try:
+        assert table.run(**BY_DATE) is None
+    finally:
+        events.unregister("after-call.glue.UpdateTable", passed)
+
+    assert names(table) == [(1, "new3"), (2, "old"), (3, "old")]
+
+
+def test_a_table_of_others_is_left_alone(table: SnapshotTable) -> None:
+    """Nor is one of another place, or with another layout, taken over or dropped."""
+    table.take()
+    layout, other = table.run(**BY_DATE), table.run(to="s3://lake/elsewhere/")
+    glue = table.clients.glue
+    glue.delete_table(DatabaseName=table.database, Name="orders_snapshot")
+    glue.create_table(DatabaseName=table.database, TableInput={"Name": "orders_snapshot", "StorageDescriptor": {"Location": "s3://x/"}})
+    foreign = table.run()
+
+    assert [error and error.code for error in (layout, other, foreign)] == ["snapshot-layout", "catalog-name-taken", "catalog-name-taken"]
+    assert table.location() == "s3://x/"
+
+
+def test_a_manifest_that_is_gone_or_damaged_is_not_guessed(table: SnapshotTable) -> None:
+    """The current one stops the run; dropping the Glue table begins anew. A damaged one of the past is left alone by `--keep`."""
+    table.take()
+    key = f"{table.folder.key}_runs/{table.versions()[0]}.json"
+    s3, bucket = table.clients.s3, table.folder.bucket
+    s3.put_object(Bucket=bucket, Key=key, Body=b"{")
+    damaged = table.run()
+    s3.delete_object(Bucket=bucket, Key=key)
+    gone = table.run()
+    table.clients.glue.delete_table(DatabaseName=table.database, Name="orders_snapshot")
+    table.take()
+    s3.put_object(Bucket=bucket, Key=f"{table.folder.key}_runs/2020.json", Body=b"\xff")
+    table.take(keep="1")
+
+    assert [error and error.code for error in (damaged, gone)] == ["snapshot-manifest"] * 2
+    assert (len(table.versions()), names(table)) == (2, OLD)
+
+
+def test_data_files_that_somebody_removed_are_computed_anew(table: SnapshotTable) -> None:
+    """The reason is in the manifest."""
+    table.take()
+    objects = table.keys()
+    (key,) = [key for key in objects if key.endswith(".parquet")]
+    table.clients.s3.delete_object(Bucket=table.folder.bucket, Key=key)
+
+    manifest = table.take()
+
+    assert (manifest.mode, "not there any more" in manifest.reason, names(table)) == ("full", True, OLD)

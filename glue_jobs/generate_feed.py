@@ -25,7 +25,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -117,7 +117,9 @@ class Generated:
 def open_source(wish: FeedWish, environment: Mapping[str, str], settings: Mapping[str, str]) -> FeedSource:
     """The table that the wish names."""
     if wish.path:
-        return LakeSource(wish, open_past(wish.path, environment, **settings))
+        # The lake keeps the timestamps that DMS sent; the feed has its own in their place.
+        own = replace(wish, drop=(*wish.drop, wish.timestamp_column))
+        return LakeSource(own, open_past(wish.path, environment, **settings))
     if wish.reader == SPARK:
         from glue_jobs.spark.delta_spark import SparkDeltaSource
         from glue_jobs.spark.session import spark_session

@@ -40,8 +40,9 @@ ADOPT = ROOT / "docs" / "adopt.md"
 STAGE = ROOT / "docs" / "stage.md"
 ERASE = ROOT / "docs" / "erase.md"
 CORRECT = ROOT / "docs" / "correct.md"
+FEED = ROOT / "docs" / "feed.md"
 SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
-RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE}
+RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE, FEED}
 RUN_ELSEWHERE = {ROOT / "docs" / "capture.md"}
 
 
@@ -198,6 +199,15 @@ def test_adopt_from_top_to_bottom(shell: DocumentShell) -> None:
     assert [change["kind"] for change in json.loads(end[end.index("{") :])["changes"]] == ["incremental", "adopt"]
 
 
+def test_feed_from_top_to_bottom(shell: DocumentShell) -> None:
+    """Every command of docs/feed.md succeeds; the lake has what the feed says, and the difference has both versions' changes."""
+    text = "\n".join(shell.run(block) for block in blocks(FEED) if block.language in ("sh", "python"))
+
+    assert re.search(r"^\d+ rows, all as expected$", text, re.MULTILINE)
+    assert re.search(r"^rows +50 updates, 1 deletes$", text, re.MULTILINE)
+    assert len(re.findall(r"^difference/\d{4}/\d{1,2}/\d{1,2}/\d{8}_\d{6}\.parquet$", text, re.MULTILINE)) == 2
+
+
 def test_set_up_lines_are_what_there_is(variables: dict[str, str]) -> None:
     """make knows the targets, setup.py the extras, and .venv/bin the commands."""
     lines = [line for block in blocks(README) if is_set_up(block) for line in block.lines]
@@ -221,8 +231,8 @@ def test_set_up_lines_are_what_there_is(variables: dict[str, str]) -> None:
 def test_document_has_no_command_that_is_not_run(document: Path) -> None:
     """A document with sh blocks is among those that are run, and dmslake commands in its text exist."""
     text = document.read_text("utf-8")
-    named = set(re.findall(r"`dmslake ([a-z]+)", text)) | {
-        match for line in sh_lines(document) for match in re.findall(r"^dmslake (\w+)", line)
+    named = set(re.findall(r"`dmslake ([a-z][a-z-]*)", text)) | {
+        match for line in sh_lines(document) for match in re.findall(r"^dmslake (\w[\w-]*)", line)
     }
 
     assert not sh_lines(document) or document in RUN_HERE | RUN_ELSEWHERE

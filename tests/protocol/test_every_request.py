@@ -40,7 +40,7 @@ def result(process: subprocess.Popen[str]) -> dict[str, Any]:
     return told
 
 
-@pytest.mark.timeout(900)  # two minutes and a half on two quiet cores
+@pytest.mark.timeout(1800)  # two minutes and a half on two quiet cores
 def test_every_job_survives_a_fault_at_every_request(say_at_end: Callable[[str], None]) -> None:
     """Load, two batches, rollback, re-apply; apply, stage, commit, discard, erase; adopt. At each request: killed before and after it, an
     error once, one for good, a lost answer.

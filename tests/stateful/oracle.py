@@ -226,6 +226,11 @@ class Oracle:
         if op.erased:
             rows = {key: values for key, values in self.state.rows.items() if key not in op.erased}
             return Step("erase", (), (), replace(self.state, rows=rows, corrected=True), self.item)
+        if op.job == "Adopt":
+            load = self.raw[LOAD]
+            rows = changed({}, load.rows)
+            after = State(rows, rows, "", (1, load.etag, ""), loaded=True)
+            return None if self.head else Step("adopt", (), (), after, self.item)
         if op.job == "Commit":
             return None
         step = None if self.item.paused else self.load_due() or self._batch()

@@ -8,10 +8,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -121,14 +122,28 @@ class TableMachine(RuleBasedStateMachine):
 
     # --- DMS
 
-    @initialize(load=LOADS, first=ROWS, second=ROWS)
-    def begin(self, load: dict[int, str], first: list[DrawnRow], second: list[DrawnRow]) -> None:
-        """A load and two batches, applied one by one."""
+    @initialize(load=LOADS, first=ROWS, second=ROWS, adopted=FEW)
+    def begin(self, load: dict[int, str], first: list[DrawnRow], second: list[DrawnRow], adopted: bool) -> None:
+        """A load, or another program's files that have its rows, and two batches, applied one by one."""
         self._put_load(load)
-        self._finish(BOTH[0])
+        if adopted:
+            self._put_others()
+        self._finish(Op("Adopt") if adopted else BOTH[0])
         for rows in (first, second):
             self.deliver(rows, False, 0)
             self._finish(BOTH[1])
+
+    def _put_others(self) -> None:
+        """The load's rows as another program keeps them, which says in the item how far it came."""
+        s3, lake = self.clients.s3, self.table.out_path
+        for part in PARTS:
+            rows = [DmsRow(op, (key, *values), TIME) for op, key, values in self.oracle.raw[LOAD].rows if values[0] == part]
+            if rows:
+                data = pq.read_table(pa.BufferReader(self.table.parquet(rows))).drop_columns(["part"])
+                sink = pa.BufferOutputStream()
+                pq.write_table(data, sink)
+                s3.put_object(Bucket=lake.bucket, Key=f"{lake.key}part={part}/part-0.parquet", Body=sink.getvalue().to_pybytes())
+        self.table.edit(LastFullLoadDate=f"{datetime.now(timezone.utc) + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}")
 
     @rule(rows=ROWS, again=st.booleans(), pick=PICK)
     def deliver(self, rows: list[DrawnRow], again: bool, pick: int) -> None:

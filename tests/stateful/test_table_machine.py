@@ -43,7 +43,7 @@ def test_every_rule_does_what_it_says(machine: type[TableMachine]) -> None:
     rows, job = [("U", 0, "a"), ("I", 1, "b")], "LoadIncremental"
     table = machine()
     steps: list[Callable[[], None]] = [
-        lambda: table.begin(load={0: "a", 1: "b", 2: "a"}, first=rows, second=rows),
+        lambda: table.begin(load={0: "a", 1: "b", 2: "a"}, first=rows, second=rows, adopted=False),
         lambda: table.deliver_and_run(rows, late=15, lift=False),
         lambda: table.crash(rows, job, Point("is_hide", 0, False), visited=True),
         lambda: table.lose(rows),
@@ -78,7 +78,7 @@ def test_every_correction_does_what_it_says(machine: type[TableMachine]) -> None
     rows = [("U", 0, "a"), ("I", 1, "b")]
     table = machine()
     steps: list[Callable[[], None]] = [
-        lambda: table.begin(load={0: "a", 1: "b", 2: "a", 3: "b"}, first=rows, second=rows),
+        lambda: table.begin(load={0: "a", 1: "b", 2: "a", 3: "b"}, first=rows, second=rows, adopted=True),
         lambda: table.apply("b", {0, 2}, None),
         lambda: table.stage(rows, lift=False),
         lambda: table.commit(0, None),
@@ -98,7 +98,7 @@ def test_every_correction_does_what_it_says(machine: type[TableMachine]) -> None
         step()
         table.check_everything()
 
-    changes = {f"change {kind}" for kind in ("apply", "erase", "incremental")}
+    changes = {f"change {kind}" for kind in ("adopt", "apply", "erase", "incremental")}
     refused = {f"refused {code}" for code in ("already-discarded", "no-key-found", "staged-overtaken", "version-erased")}
     assert changes | refused | {"died", "staged", "committed", "discarded"} <= set(machine.seen)
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from glue_jobs.aws.objects import read_bytes
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.versions import KeyVersions, VersionEntry, versions_of
+from glue_jobs.core.ids import change_of_name, change_of_record
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.record import ChangeRecord, DataFile
 from glue_jobs.core.snapshot import Snapshot
@@ -71,10 +72,11 @@ class World:
         keys, self._attached = [], {}
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=folder.bucket, Prefix=folder.key):
             entries = (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
-            keys += [entry["Key"] for entry in entries if not entry["Key"].endswith(".parquet")]
+            keys += [entry["Key"] for entry in entries if change_of_record(entry["Key"])]
             kept = (entry for entry in page.get("Versions", ()) if entry["Key"].endswith(".parquet"))
             self._attached.update({entry["Key"][len(folder.key) :]: entry["VersionId"] for entry in kept})
-        assert len(keys) == len(set(keys)), "a change record was written twice"
+        twice = sorted({key for key in keys if keys.count(key) > 1})
+        assert not twice, f"written twice: {twice}"
 
     def _take_note_of_erases(self) -> None:
         """What the erases up to the head list may be removed, and is for nobody any more."""
@@ -88,7 +90,7 @@ class World:
 
     def holding(self, keys: frozenset[int], before: str = "~") -> list[str]:
         """The data files, and rows beside the records, of changes before `before` of which a version with one of the keys is kept."""
-        files = [path for path in self.versions if path.rpartition("/")[2] < before]
+        files = [path for path in self.versions if change_of_name(path.rpartition("/")[2]) < before]
         held = [path for path in files if any(row[0] in keys for row in self._rows_in(path))]
         return held + [name for name in self._attached if name < before and self._ids_attached(name) & keys]
 

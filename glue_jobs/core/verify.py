@@ -55,8 +55,8 @@ class FileReport:
 class Verified:
     """A table that was looked at. change: its head; files, rows, bytes: of the head's snapshot.
 
-    checked: replay (rows made anew), full (data files read) or quick. is_busy: runs kept working on it, so that nothing can be said. bytes_read: see
-    FileReport.
+    checked: replay (rows made anew), full (data files read) or quick. is_busy: runs kept working on it, so that nothing can be said.
+    bytes_read: see FileReport.
     """
 
     path: str

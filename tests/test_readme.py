@@ -40,9 +40,10 @@ ADOPT = ROOT / "docs" / "adopt.md"
 STAGE = ROOT / "docs" / "stage.md"
 ERASE = ROOT / "docs" / "erase.md"
 CORRECT = ROOT / "docs" / "correct.md"
+SNAPSHOT = ROOT / "docs" / "snapshot.md"
 FEED = ROOT / "docs" / "feed.md"
 SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
-RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE, FEED}
+RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE, SNAPSHOT, FEED}
 RUN_ELSEWHERE = {ROOT / "docs" / "capture.md"}
 
 
@@ -206,6 +207,20 @@ def test_feed_from_top_to_bottom(shell: DocumentShell) -> None:
     assert re.search(r"^\d+ rows, all as expected$", text, re.MULTILINE)
     assert re.search(r"^rows +50 updates, 1 deletes$", text, re.MULTILINE)
     assert len(re.findall(r"^difference/\d{4}/\d{1,2}/\d{1,2}/\d{8}_\d{6}\.parquet$", text, re.MULTILINE)) == 2
+
+
+def test_snapshot_from_top_to_bottom(shell: DocumentShell) -> None:
+    """Every command of docs/snapshot.md succeeds, and its picture is what a reader of the Glue table gets."""
+    printed = "\n".join(shell.run(block) for block in blocks(SNAPSHOT) if block.language in ("sh", "python"))
+    picture = next(block.text for block in blocks(SNAPSHOT) if block.language == "text" and block.text.startswith("id "))
+
+    drawn = [line.partition("   not changed")[0].split() for line in picture.splitlines()[1:]]
+    assert [line.split() for line in printed.splitlines() if re.match(r"[13] 2024-05-01 ", line)] == drawn
+    assert "1 CDC file(s), 1 of other days do not count" in printed
+    assert "exit code 1" in printed
+    assert "'cost' (double) is missing, 'price' (decimal(10,2)) is not expected, 'id' is bigint, expected int" in printed
+    assert re.search(r"^mode +incremental, on the version", printed, re.MULTILINE)
+    assert re.findall(r"^(2024-01-0\d)\t", printed, re.MULTILINE) == ["2024-01-02", "2024-01-03"]
 
 
 def test_set_up_lines_are_what_there_is(variables: dict[str, str]) -> None:

@@ -54,7 +54,7 @@ def start_removing(turn: Turn, erase: Change, head: Change, seen: Item) -> Step:
     kept = head.files if turn.rules.head_files_are_never_removed else frozenset()
     versions = tuple(sorted(name for name in there - kept if turn.state.key(name).data))
     uploads = _older_uploads(turn, erase) if turn.rules.erase_drops_older_uploads else ()
-    at = "drop_older" if uploads else "remove" if versions else "clear_erasing"
+    at = "drop_older" if uploads else "removal_mark" if versions else "clear_erasing"
     return turn.to(at, f"finish erase {erase.id}", seen=seen, mine=erase, left=(*uploads, *versions), uploads=len(uploads))
 
 
@@ -72,8 +72,13 @@ def _older_uploads(turn: Turn, erase: Change) -> tuple[str, ...]:
 def drop_older(turn: Turn) -> Iterator[Step]:
     """AbortMultipartUpload of what could only have landed on the snapshot before the erase."""
     name, left, more = turn.writer.left[0], turn.writer.left[1:], turn.writer.uploads - 1
-    at = "drop_older" if more else "remove" if left else "clear_erasing"
+    at = "drop_older" if more else "removal_mark" if left else "clear_erasing"
     yield turn.to(at, f"abort {name}", requests.abort(turn.state, name), left=left, uploads=more)
+
+
+def removal_mark(turn: Turn) -> Iterator[Step]:
+    """PUT of the mark that versions are being removed. Only a recover reads it, where the item went back behind its records."""
+    yield turn.to("remove", f"mark {turn.mine.id}")
 
 
 def remove(turn: Turn) -> Iterator[Step]:

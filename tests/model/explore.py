@@ -17,7 +17,7 @@ _MODULES = (lease_steps, work_steps, commit_steps, converge_steps, catalog_steps
 _NAMES = """
     look take read release reader_look reader_get work commit write_record write_cursor read_back move_fence drop
     complete hide clear abort_lost record_lost catalog_read catalog_update catalog_delete catalog_create partitions catalog_clear
-    stage_pause discard_mark discard_abort unpause drop_older remove clear_erasing
+    stage_pause discard_mark discard_abort unpause drop_older removal_mark remove clear_erasing
 """.split()
 REQUESTS: dict[str, Callable[[Turn], Iterator[Step]]] = {
     name: next(getattr(module, name) for module in _MODULES if hasattr(module, name)) for name in _NAMES

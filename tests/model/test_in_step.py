@@ -36,6 +36,7 @@ OPERATIONS = {
     "discard_abort": ("AbortMultipartUpload",),
     "unpause": ("UpdateItem",),
     "drop_older": ("AbortMultipartUpload",),
+    "removal_mark": ("PutObject",),
     "remove": ("DeleteObjects",),
     "clear_erasing": ("UpdateItem",),
     "release": ("UpdateItem",),

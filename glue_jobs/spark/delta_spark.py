@@ -76,6 +76,9 @@ class SparkDeltaSource:
             if "DATA_SOURCE_NOT_FOUND" in text or "Failed to find" in text or "DeltaCatalog" in text:
                 todo = "configure it (a Glue job: --datalake-formats delta), or use --reader deltalake"
                 raise ConfigurationError("this Spark has no Delta", "no-package", todo) from error
+            if version is not None and "Cannot time travel" in text:
+                todo = "its history lists the versions that are kept"
+                raise UsageError(f"{self.wish.delta} has no version {version}", "no-version", todo) from error
             what = f"{self.wish.delta}{'' if version is None else f' version {version}'} can't be read: {text[:300]}"
             raise UsageError(what, "delta-unreadable", "look at the table and at the access to it") from error
 

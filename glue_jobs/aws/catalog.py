@@ -66,7 +66,8 @@ def sync_table(
                 _create_database(glue, database)
             else:
                 _refuse_foreign(found, database, name, location, path)
-                moved = moved_from not in (None, found["StorageDescriptor"]["Location"])
+                place = found["StorageDescriptor"]["Location"]
+                moved = moved_from is not None and place not in (moved_from, location)  # our own update may have lost its answer
                 if moved or int(found.get("Parameters", {}).get(FENCE, "-1")) > fence:
                     return "later"
                 if _layout(found) != [column.lower() for column, _ in partition_columns]:

@@ -181,13 +181,21 @@ def _counts(wish: SnapshotWish, file: RawFile) -> bool:
 
 @dataclass(frozen=True)
 class SnapshotPlan:
-    """What a run reads. base: the version to go on from, None for all from the raw files, with the reason. fresh: what is read of raw."""
+    """What a run reads. base: the version to go on from, None for all from the raw files, with the reason. fresh: what is read of raw.
+
+    current: the version that the catalog points to.
+    """
 
     wish: SnapshotWish
     counted: Counted
     fresh: tuple[RawFile, ...]
     base: Manifest | None = None
     reason: str = ""
+    current: Manifest | None = None
+
+    def after(self, version: Version) -> Version:
+        """The version with a fence above the current one's: a clock may have gone back since."""
+        return replace(version, fence=max(version.fence, self.current.version.fence + 1)) if self.current else version
 
     @property
     def mode(self) -> str:
@@ -199,9 +207,9 @@ def plan_snapshot(wish: SnapshotWish, listing: RawListing, current: Manifest | N
     counted = count_files(wish, listing)
     reason = "asked for (full)" if wish.full else why_full(wish, counted, current, missing)
     if current is None or reason:
-        return SnapshotPlan(wish, counted, counted.files, None, reason)
+        return SnapshotPlan(wish, counted, counted.files, None, reason, current)
     known = {item.key for item in current.inputs}
-    return SnapshotPlan(wish, counted, tuple(file for file in counted.files if file.key not in known), current)
+    return SnapshotPlan(wish, counted, tuple(file for file in counted.files if file.key not in known), current, "", current)
 
 
 def why_full(wish: SnapshotWish, counted: Counted, current: Manifest | None, missing: Sequence[str] = ()) -> str:

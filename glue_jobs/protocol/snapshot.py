@@ -91,6 +91,7 @@ def look(clients: Clients, wish: SnapshotWish, *, mend: bool = False) -> Snapsho
 def make_snapshot(clients: Clients, wish: SnapshotWish, version: Version, work: SnapshotWorker) -> Made:
     """Make the version and move the catalog to it. RetryLater, code snapshot-overtaken, if another run was quicker."""
     plan = look(clients, wish, mend=True)
+    version = plan.after(version)
     uploads = work(plan, version)
     manifest = _complete(clients.s3, wish.folder, uploads)
     write_bytes(clients.s3, wish.folder.bucket, wish.folder.key + version.manifest, manifest_json(manifest).encode(), "application/json")

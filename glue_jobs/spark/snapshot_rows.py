@@ -18,9 +18,10 @@ from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import cdc_name
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.core.schema import Column, Schema, find
+from glue_jobs.core.schema_change import reconcile
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot_plan import BY_COLUMN, Manifest, SnapshotPlan, Version, below, layout_of, with_inputs
-from glue_jobs.core.snapshot_sources import Source, check_columns, date_folder, differences, output_schema
+from glue_jobs.core.snapshot_sources import RUN_DATE_COLUMN, Source, check_columns, date_folder, differences, output_schema
 from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, first_failing, shown
 from glue_jobs.spark.dms_files import looks_like_timestamp
 from glue_jobs.spark.engine import Engine, Engines, Shared
@@ -64,6 +65,10 @@ class SnapshotRows:
         schema = source.expected or (plan.base.schema if plan.base else heads[0].schema.columns)
         check_files(source, schema, heads)
         check_columns(source, schema)
+        reconcile(str(source.path), (), [(str(source.path), output_schema(source, schema))])  # names that differ by case
+        if wish.by_run_date and any(column.name.lower() == RUN_DATE_COLUMN for column in schema):
+            todo = "take --layout flat, or rename the column by a DMS transformation rule"
+            raise UsageError(f"the table has a column {RUN_DATE_COLUMN!r}, as the partitions would have", "column-taken", todo)
         work = _Work(self._engines, place, wish.folder, source, schema, snapshot_shape(source, schema, wish.by_column), tuple(heads))
         kept, written = work.by_dates(base) if wish.by_column and plan.base else ((), work.all_rows(base))
         files = (*kept, *below(version.prefix, written))

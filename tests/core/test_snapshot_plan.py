@@ -166,6 +166,14 @@ def test_a_version_is_told_by_its_location() -> None:
     assert version_of("s3://out/other/", folder) == ""
 
 
+def test_a_run_comes_after_the_current_version_whatever_its_clock_says() -> None:
+    """The fence decides, and a clock may go back between two runs."""
+    plan = plan_snapshot(wish(), listing(file(LOAD)), manifest(file(LOAD)))
+
+    assert [plan.after(Version("v", fence)).fence for fence in (3, 5, 9)] == [6, 6, 9]
+    assert plan_snapshot(wish(), listing(file(LOAD)), None).after(Version("v", 3)).fence == 3
+
+
 def test_the_newest_and_those_in_use_are_kept() -> None:
     """Also one that a run which began later has just written."""
     versions = [manifest(version=Version(f"v{fence}", fence)) for fence in (3, 1, 5, 2, 4)]

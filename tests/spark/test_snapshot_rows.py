@@ -276,6 +276,19 @@ def test_files_that_differ_from_each_other_are_refused_without_a_schema_too(orde
         assert said in error.message
 
 
+def test_columns_that_readers_could_not_tell_apart_are_refused(make: Make) -> None:
+    """By case, or from the partitions by run date."""
+    by_case = make(columns=pa.schema([("id", pa.int64()), ("ID", pa.int64())]), timestamp_column=None)
+    by_case.put(LOAD, [("I", (1, 2))])
+    dated = make(columns=pa.schema([("id", pa.int64()), ("Run_Date", pa.date32())]), timestamp_column=None)
+    dated.put(LOAD, [("I", (1, day(1)))])
+
+    errors = by_case.run(), dated.run(layout="dated")
+
+    assert [error and error.code for error in errors] == ["columns-differ-by-case", "column-taken"]
+    assert dated.run() is None
+
+
 def test_a_table_in_which_all_rows_are_deleted_is_an_empty_snapshot(make: Make) -> None:
     """Not an error: it is what the source has."""
     table = make()

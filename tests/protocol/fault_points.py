@@ -10,7 +10,7 @@ import contextlib
 import gc
 import io
 import json
-import time
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -182,42 +182,46 @@ def faults_of(stage: Stage) -> Iterator[Fault]:
             yield Fault(kind, number)
 
 
-def shares(stages: list[Stage], parts: int) -> list[list[tuple[Stage, list[Fault]]]]:
-    """All faults in so many parts of about the same length, those of a stage that leave the same things together."""
-    sorts = [(stage, [fault for fault in faults_of(stage) if fault.kind in kinds]) for stage in stages for kinds in SORTS]
-    shared: list[list[tuple[Stage, list[Fault]]]] = [[] for _ in range(parts)]
-    for sort in sorted(sorts, key=lambda sort: -len(sort[1])):
-        min(shared, key=lambda share: sum(len(faults) for _, faults in share)).append(sort)
-    return shared
+@dataclass(frozen=True)
+class Sort:
+    """Faults of one stage that leave the same things behind, so that one process tries them together."""
+
+    stage: Stage
+    faults: tuple[Fault, ...]
 
 
-def check_all(part: int, parts: int) -> dict[str, Any]:
-    """A part of all faults: how many of which stage and kind, how many left something else, the seconds, and what went wrong."""
-    started, told = time.monotonic(), Told()
+def sorts_of(stages: list[Stage]) -> list[Sort]:
+    """All faults in the same order in every process, those that take longest first."""
+    sorts = [Sort(stage, tuple(fault for fault in faults_of(stage) if fault.kind in kinds)) for stage in stages for kinds in SORTS]
+    return sorted(sorts, key=lambda sort: -len(sort.faults) * len(sort.stage.needs))
+
+
+def serve() -> None:
+    """Says how much there is to try, then tries each sort whose number comes in, and says how that ended; a line of JSON each."""
     with contextlib.redirect_stderr(io.StringIO()):
         scenario = Scenario()
     gc.freeze()
     gc.set_threshold(100_000)
-    for stage, faults in shares(scenario.stages, parts)[part]:
-        seen: set[tuple[str, ...]] = set()
-        for fault in faults:
-            told.check(scenario, stage, fault, seen)
-        told.different[f"{stage.name}: {faults[0].kind} …"] = len(seen)
-    return {
-        "counts": told.counts,
-        "different": told.different,
-        "wrong": told.wrong,
-        "requests": {stage.name: len(stage.needs) for stage in scenario.stages},
-        "seconds": round(time.monotonic() - started, 1),
-    }
+    sorts = sorts_of(scenario.stages)
+    print(json.dumps({"sorts": len(sorts), "requests": {stage.name: len(stage.needs) for stage in scenario.stages}}), flush=True)
+    for line in sys.stdin:
+        told = try_all(scenario, sorts[int(line)])
+        print(json.dumps({"counts": told.counts, "wrong": told.wrong}), flush=True)
+
+
+def try_all(scenario: Scenario, sort: Sort) -> Told:
+    """Every fault of the sort, whatever went wrong before."""
+    told, seen = Told(), set[tuple[str, ...]]()
+    for fault in sort.faults:
+        told.check(scenario, sort.stage, fault, seen)
+    return told
 
 
 @dataclass
 class Told:
-    """What is said of the points at the end: all of them are tried, whatever went wrong before."""
+    """What is said of points: how many of which stage and kind, and what went wrong."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    different: dict[str, int] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
     def check(self, scenario: Scenario, stage: Stage, fault: Fault, seen: set[tuple[str, ...]]) -> None:
@@ -230,8 +234,3 @@ class Told:
             request = stage.needs[fault.number]
             where = f"{stage.name}: {fault.kind} at request {fault.number} ({request.operation} {request.key})"
             self.wrong.append(f"{where}: {type(error).__name__}: {error}\n{log.getvalue()[-3000:]}")
-
-
-def main(argv: list[str]) -> int:
-    print(json.dumps(check_all(int(argv[0]), int(argv[1]))))
-    return 0

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import os
 import sys
 import time
 from collections import Counter
@@ -20,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.rollback import make_buckets, prepared, seconds, source_rows
+from benchmarks.rollback import connect, prepared, seconds, source_rows
 from controller.cli.entry import run
 from infra.local.dms_files import dms_parquet
 from infra.local.embedded import EmbeddedAws
@@ -60,11 +59,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--s3", default="", help="endpoint of another S3 server")
     given = parser.parse_args(argv)
     with EmbeddedAws() as aws:
-        own = {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if name in os.environ and given.s3}
-        environment = {**aws.environment(), **({"AWS_ENDPOINT_URL_S3": given.s3, **own} if given.s3 else {})}
-        os.environ.update(environment)
-        if given.s3:
-            make_buckets(environment, aws)
+        environment = connect(aws, given.s3)
         table = prepared(environment, aws, given.files, given.rows)
         seconds("first change", table, "LoadIncremental")
         change_some(table, given.files, given.rows, given.changed)

@@ -69,11 +69,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--s3", default="", help="endpoint of another S3 server")
     given = parser.parse_args(argv)
     with EmbeddedAws() as aws:
-        own = {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if name in os.environ and given.s3}
-        environment = {**aws.environment(), **({"AWS_ENDPOINT_URL_S3": given.s3, **own} if given.s3 else {})}
-        os.environ.update({name: value for name, value in environment.items() if name.startswith("AWS_")})
-        if given.s3:
-            make_buckets(environment, aws)
+        environment = connect(aws, given.s3)
         table = prepared(environment, aws, given.files, given.rows)
         found = {"the change itself": [seconds("change", table, "LoadIncremental")], "rollback": [], "re-apply": []}
         size = table.snapshot().size_bytes
@@ -86,6 +82,18 @@ def main(argv: Sequence[str]) -> int:
     for name, values in found.items():
         print(f"| {name} | {sorted(values)[len(values) // 2]:.1f} |")
     return 0 if same else 1
+
+
+def connect(aws: EmbeddedAws, s3_url: str) -> dict[str, str]:
+    """The environment of jobs and commands, also set in this process; with buckets on another S3 server if one is named."""
+    environment = dict(aws.environment())
+    if s3_url:
+        own = {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if name in os.environ}
+        environment.update({"AWS_ENDPOINT_URL_S3": s3_url, **own})
+    os.environ.update(environment)
+    if s3_url:
+        make_buckets(environment, aws)
+    return environment
 
 
 def make_buckets(environment: dict[str, str], aws: EmbeddedAws) -> None:

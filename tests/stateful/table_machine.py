@@ -112,7 +112,7 @@ class TableMachine(RuleBasedStateMachine):
                 self._wake(0)
             self._activate()
             self._run_both()
-            assert self.table.run("Erase", resume="true") == 0
+            assert self.table.run("Erase", resume="true", lease_seconds=LONG_LEASE) == 0
             self.check_everything()
             assert "Erasing" not in self.world.item
             assert self.table.verify() == []
@@ -330,7 +330,7 @@ class TableMachine(RuleBasedStateMachine):
         forget_lease(self.table)
         refused: set[str] = set()
         if disturbed is None:
-            ended = self.table.commit(change)
+            ended = self.table.commit(change, lease_seconds=LONG_LEASE)
             refused = {ended.error.code} if ended.error else set()
         else:
             self._die(disturbed, lambda table: table.commit(change, lease_seconds=LONG_LEASE).code)
@@ -368,7 +368,7 @@ class TableMachine(RuleBasedStateMachine):
         forget_lease(self.table)
         code, refused = None, set()
         if disturbed is None:
-            ended = self.table.discard(change)
+            ended = self.table.discard(change, lease_seconds=LONG_LEASE)
             code, refused = ended.code, {ended.error.code} if ended.error else set()
         else:
             code = self._die(disturbed, lambda table: table.discard(change, lease_seconds=LONG_LEASE).code)

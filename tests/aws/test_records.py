@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from glue_jobs.aws.objects import hide
-from glue_jobs.aws.records import list_records, read_record, read_records, write_record
+from glue_jobs.aws.records import list_records, read_attachment, read_record, read_records, write_attachment, write_record
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.paths import S3Uri
@@ -150,3 +150,13 @@ def test_a_record_that_is_there_twice_is_listed_once(s3: Any, out_path: S3Uri) -
 def test_no_records_are_no_error(s3: Any, out_path: S3Uri) -> None:
     """A table that was never loaded."""
     assert list(list_records(s3, out_path)) == []
+
+
+def test_what_stands_beside_a_record_is_read_and_missed(s3: Any, out_path: S3Uri) -> None:
+    """It is no record to a listing; where it is gone, the error has its address and code."""
+    name = write_attachment(s3, out_path, record().id, "deletes.parquet", b"rows")
+
+    assert (read_attachment(s3, out_path, name), list(list_records(s3, out_path))) == (b"rows", [])
+    with pytest.raises(TableBlocked, match="lake/_changes/sales/orders/gone") as caught:
+        read_attachment(s3, out_path, "gone.deletes.parquet")
+    assert caught.value.code == "attachment-gone"

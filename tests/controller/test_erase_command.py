@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from controller.cli.erasing import write_list
 from glue_jobs.aws.removal import held_versions
+from glue_jobs.core.errors import UsageError
 from tests.controller.past_world import SECOND, Command, PastWorld, changes, untouched
 from tests.lake import LakeTable
 
@@ -128,3 +130,11 @@ def test_resume_ends_an_erase_and_says_if_there_is_none(past_world: PastWorld, l
     done = lake_command("erase", str(table.path), "--resume", "--yes")
 
     assert (done.code, "Erasing" in table.item()) == (0, False), done.err
+
+
+def test_a_list_that_can_not_be_written_is_a_wrong_call(tmp_path: Path) -> None:
+    """Said with the option's name, before anything is erased."""
+    with pytest.raises(UsageError) as caught:
+        write_list(tmp_path, ())
+
+    assert (caught.value.code, str(tmp_path) in caught.value.message) == ("bad-argument", True)

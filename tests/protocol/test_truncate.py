@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.paths import TablePath
+from glue_jobs.protocol.raw import raw_notes
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
 from tests.spark.tables import SHOP
@@ -134,3 +138,15 @@ def test_a_load_after_it_is_a_load_like_any(new_table: MakeTable) -> None:
 
     assert table.rows() == [(5, "five", 5)]
     assert table.head().generation.number == 3
+
+
+def test_raw_files_that_can_not_be_listed_are_a_note(make_table: TableMaker) -> None:
+    """verify goes on with all else that it can look at."""
+    table = make_table()
+    table.load([(1, "one")])
+    assert table.run("LoadInitial") == 0
+    state = replace(table.state(), path=TablePath("no-such-bucket", table.path.prefix, table.path.folder))
+
+    found = raw_notes(table.clients.s3, state, table.snapshot(), Limits())
+
+    assert [(finding.code, finding.is_difference) for finding in found] == [("raw-unchecked", False)]

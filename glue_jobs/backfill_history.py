@@ -1,0 +1,35 @@
+"""Glue job BackfillHistory: the history tables of the tables in `--path` are built anew from the raw files, as one change of each.
+
+Every raw file that was applied is read again, with the rows that persons gave. The lake table itself stays as it is. If a raw file is
+gone, the history goes back only to the load after it; if one since the last load is gone, nothing is changed.
+
+--dry_run true    only log what would be done
+
+aws glue start-job-run --job-name BackfillHistory --arguments '{"--path": "bucket/prefix/schema/table"}'
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from glue_jobs.core.settings import Settings, read_flag
+from glue_jobs.entry import exit_as_glue_wants
+from glue_jobs.protocol.backfill import backfill_with
+from glue_jobs.protocol.job import Act, run_job
+from glue_jobs.spark.backfill import HistoryBuilder
+
+
+def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
+    """Build the histories of the tables in argv anew; the exit code of the job."""
+    variables = os.environ if environment is None else environment
+
+    def act(settings: Settings, given: Mapping[str, str]) -> Act:
+        return backfill_with(HistoryBuilder(settings, variables), read_flag(given, "dry_run"))
+
+    return run_job("BackfillHistory", act, argv, variables)
+
+
+if __name__ == "__main__":
+    exit_as_glue_wants(main(sys.argv[1:]), sys.argv[1:])

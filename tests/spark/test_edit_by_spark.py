@@ -1,0 +1,48 @@
+"""Edits on Spark: the same lake as by one process, and rows in a Spark DataFrame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from glue_jobs.core.errors import UsageError
+from glue_jobs.rows import delete_rows, insert_rows, update_rows
+from tests.spark.tables import SHOP
+from tests.work_tables import MakeTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = [(number, "abc"[number % 3], number) for number in range(12)]
+AFTER = [
+    *((number, name, qty) for number, name, qty in ROWS if number not in (1, 2, 5)),
+    (2, "z", 2),
+    (5, "c", -5),
+    (20, "new", None),
+    (21, "a", 1),
+]
+
+
+def test_spark_gives_the_same_lake(spark_table: MakeTable, spark: SparkSession) -> None:
+    """Insert, update and delete as tasks of Spark, given as DataFrames and as dicts; a column that no table has is refused at once."""
+    seen = []
+    for driver_bytes in ("0", "1000000000"):
+        table = spark_table(SHOP, partition_key="name")
+        table.load(ROWS)
+        assert table.run("LoadInitial") == 0
+        options: dict[str, Any] = {"environment": table.environment, "spark": spark, "driver_bytes": driver_bytes, "lease_seconds": "20"}
+        path = str(table.path)
+        insert_rows(path, spark.createDataFrame([("new", 20), ("a", 21)], "name string, id int"), upsert=True, **options)
+        update_rows(path, [{"id": 2, "name": "z"}, {"id": 5, "qty": -5}, {"id": 21, "qty": 1}], **options)
+        delete_rows(path, spark.createDataFrame([(1, None)], "id long, name string"), **options)
+        with pytest.raises(UsageError, match=r"types that no lake table has: 'qty' \(array<int>\)"):
+            insert_rows(path, spark.sql("SELECT 30L id, array(1) qty"), **options)
+        assert table.verify() == []
+        seen.append(
+            (table.rows(), [(record.counts, len(record.added)) for record in table.lineage().back()], table.head().details["engine"])
+        )
+
+    assert sorted(seen[0][0]) == sorted(AFTER)
+    assert seen[0][:2] == seen[1][:2]
+    assert (seen[0][2], seen[1][2]) == ("spark", "driver")

@@ -1,0 +1,190 @@
+"""Rows to edit a table with, from files and from programs: what is taken, and what is said of the rest."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from glue_jobs.core.errors import UsageError
+from glue_jobs.core.row_edit import RowEdit, read_row_edit
+from glue_jobs.core.schema import Column
+from glue_jobs.core.settings import parse_arguments
+from glue_jobs.spark.edit_files import EditReader
+from glue_jobs.spark.edit_rows import Fitted, Wanted, together
+from glue_jobs.spark.edit_values import fitted_values
+
+SCHEMA = tuple(
+    Column(name, kind)
+    for name, kind in {
+        "id": "bigint", "small": "tinyint", "name": "string", "price": "decimal(8,2)", "rate": "double", "on": "boolean",
+        "day": "date", "at": "timestamp", "blob": "binary",
+    }.items()
+)  # fmt: skip
+INSERT, UPDATE, DELETE = (Wanted(SCHEMA, ("id",), word) for word in ("insert", "update", "delete"))
+MOMENT = datetime(2024, 5, 1, 12, 0, 0, 250000, timezone.utc)
+FULL = {
+    "id": 1, "small": 2, "name": "Pen", "price": Decimal("1.50"), "rate": 0.5, "on": True, "day": date(2024, 5, 1), "at": MOMENT,
+    "blob": b"\x00\xff",
+}  # fmt: skip
+NULLS: dict[str, Any] = {**dict.fromkeys(FULL), "id": 2}
+TEXTS = {**FULL, "price": 1.50, "day": "2024-05-01", "at": "2024-05-01T12:00:00.25Z", "blob": "00ff"}
+LIMIT = 1 << 20
+
+
+def read(path: Path, wanted: Wanted = INSERT) -> Fitted:
+    (found,) = EditReader(None, LIMIT).fitted(str(path), wanted)
+    return found
+
+
+def written(folder: Path, name: str, data: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def refused(path: Path, wanted: Wanted = INSERT) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        read(path, wanted)
+    return caught.value
+
+
+def test_all_forms_of_files_say_the_same_rows(tmp_path: Path) -> None:
+    """JSON as a list or by lines, CSV with texts, Parquet in other types than the table's."""
+    text = json.dumps(TEXTS)
+    csv = "id,small,name,price,rate,on,day,at,blob\n1,2,Pen,1.5,.5,true,2024-05-01,2024-05-01 14:00:00.25+02:00,00ff\n2,,,,,,,,\n"
+    wide = pa.table(
+        {
+            **{name: [value, None] for name, value in FULL.items() if name not in ("id", "price", "at")},
+            "id": pa.array([1, 2], pa.int16()),
+            "price": pa.array([1.5, None]),
+            "at": pa.array([MOMENT, None], pa.timestamp("ns")),
+        }
+    )
+    pq.write_table(wide, tmp_path / "rows.parquet")
+    files = [
+        written(tmp_path, "list.json", f"[{text}, {json.dumps(NULLS)}]"),
+        written(tmp_path, "lines.jsonl", f"\ufeff{text}\n\n{json.dumps(NULLS)}\n"),
+        written(tmp_path, "rows.CSV", csv),
+        tmp_path / "rows.parquet",
+    ]
+
+    assert [read(file).rows.to_pylist() for file in files] == [[FULL, NULLS]] * 4
+
+
+def test_rows_of_programs(tmp_path: Path) -> None:
+    """Arrow, dicts, lists, numpy, pandas where it is there; what a row does not say is known."""
+    table = pa.Table.from_pylist([FULL, NULLS])
+    partial = fitted_values([{"id": 1, "name": None}, {"id": 2, "small": np.int64(3)}], UPDATE, LIMIT)
+
+    for rows in (table, table.to_batches()[0], table.to_pydict(), table.to_pylist(), {"id": np.array([1, 2])}):
+        expected = [FULL, NULLS] if not isinstance(rows, dict) or len(rows) > 1 else [{"id": 1}, {"id": 2}]
+        assert fitted_values(rows, INSERT, LIMIT).rows.to_pylist() == expected
+    assert partial.rows.to_pylist() == [{"id": 1, "small": None, "name": None}, {"id": 2, "small": 3, "name": None}]
+    assert {name: mask.tolist() for name, mask in partial.said.items()} == {"name": [True, False], "small": [False, True]}
+    assert fitted_values({"id": [1], "name": [5]}, DELETE, LIMIT).rows.to_pylist() == [{"id": 1}]
+
+
+def test_data_frames_of_pandas() -> None:
+    """Numbers beside nulls are floats there; a column may hold values of several types."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": [1, 2], "small": [3.0, float("nan")], "price": ["1.5", 2], "at": [pandas.Timestamp(MOMENT), None]})
+
+    rows = fitted_values(frame, INSERT, LIMIT).rows.to_pylist()
+
+    assert rows == [
+        {"id": 1, "small": 3, "price": Decimal("1.50"), "at": MOMENT},
+        {"id": 2, "small": None, "price": Decimal("2.00"), "at": None},
+    ]
+
+
+def test_everything_that_is_wrong_is_named(tmp_path: Path) -> None:
+    """Rows counted from 0, columns, values shortened; only so many; null keys too, and texts that are none."""
+    many = refused(written(tmp_path, "many.json", json.dumps({"id": None, "price": "x" * 99, "on": 1})))
+    lines = refused(written(tmp_path, "lines.csv", "id,small\n" + "".join(f"{row},{row}\n" for row in range(100, 160))))
+    texts = refused(written(tmp_path, "texts.csv", "id,small,rate,on\n1,0x10,1e999,1\n"))
+    broken = pa.table({"id": [1], "name": pa.array([b"\xff"]).view(pa.string())})
+
+    assert many.code == lines.code == "given-value"
+    for part in ("3 value(s) of ", "row 0, column 'id': expected a value", "row 0, column 'price': expected decimal(8,2), found 'xxx", "…"):
+        assert part in many.message
+    assert ("3 value(s)" in texts.message, "column 'on': expected boolean, found '1'" in texts.message) == (True, True)
+    assert "row 28, column 'small': expected tinyint, found '128'" in lines.message
+    assert lines.message.endswith("and 12 more")
+    with pytest.raises(UsageError, match="column 'name': expected string, found b'"):
+        fitted_values(broken, INSERT, LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "wanted", "code", "said"),
+    [
+        ("r.json", '{"ID": 1, "nope": 2}', INSERT, "given-columns", "(it has 'id'); 'nope' is no column of the table; the key column 'id'"),
+        ("r.csv", "id,id\n1,2\n", INSERT, "given-columns", "'id' stands there 2 times"),
+        ("r.csv", "name\nx\n", DELETE, "given-columns", "the key column 'id' is missing"),
+        ("r.json", '{"id": 1}', UPDATE, "given-columns", "nothing but the key"),
+        ("r.json", "[]", INSERT, "bad-argument", "no rows are given"),
+        ("r.json", "", INSERT, "bad-argument", "no rows are given"),
+        ("r.json", "[1]", INSERT, "given-not-read", "row 0 is no object"),
+        ("r.json", '[{"id": 1}', INSERT, "given-not-read", "can't be read"),
+        ("r.json", '{"id": 1}\n{"id": 2', INSERT, "given-not-read", "line 2"),
+        ("r.json", '[{"id": 1, "id": 2}]', INSERT, "given-not-read", "'id' twice"),
+        ("r.json", b"\xff", INSERT, "given-not-read", "can't be read"),
+        ("r.json", '{"id": [1], "name": {}}', INSERT, "given-value", "2 value(s)"),
+        ("r.parquet", "PAR1", INSERT, "given-not-read", "can't be read"),
+        ("r.xls", "x", INSERT, "given-not-read", "can't be told by its name"),
+        ("r.csv", "id,name\n1,\"x\n", INSERT, "given-not-read", "never closed"),
+    ],
+)  # fmt: skip
+def test_files_that_are_refused(tmp_path: Path, name: str, data: str | bytes, wanted: Wanted, code: str, said: str) -> None:
+    """With what was found; nothing else was looked at."""
+    error = refused(written(tmp_path, name, data), wanted)
+
+    assert (error.code, said in error.message) == (code, True), error.message
+
+
+@pytest.mark.parametrize("rows", ["id", {"id": "12"}, {"id": [1], "name": []}, [], [1]])
+def test_values_that_are_no_rows(rows: Any) -> None:
+    """The forms that are taken are named."""
+    with pytest.raises(UsageError) as caught:
+        fitted_values(rows, INSERT, LIMIT)
+
+    assert caught.value.code == "bad-argument"
+
+
+def test_more_than_the_memory_allows_is_refused(tmp_path: Path) -> None:
+    """Files by their size and by what they hold; values by what they hold."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"id": list(range(5000)), "name": ["x" * 50] * 5000}), path)
+
+    for limit in (1000, path.stat().st_size + 1000):
+        with pytest.raises(UsageError, match="more than"):
+            EditReader(None, limit).fitted(str(path), INSERT)
+    with pytest.raises(UsageError, match="more than"):
+        fitted_values({"id": list(range(5000))}, INSERT, 1000)
+
+
+def test_rows_of_a_folder_are_told_apart(tmp_path: Path) -> None:
+    """Parts need not have the same columns; an error names the file and its row."""
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [3], "name": ["x"]}), tmp_path / "b.parquet")
+
+    rows = together(EditReader(None, LIMIT).fitted(str(tmp_path), INSERT), INSERT)
+
+    assert rows.rows.to_pylist() == [{"id": 1, "name": None}, {"id": 2, "name": None}, {"id": 3, "name": "x"}]
+    assert (rows.said["name"].tolist(), rows.place(2)) == ([False, False, True], f"{tmp_path / 'b.parquet'}, row 0")
+
+
+def test_an_edit_is_told_to_the_job() -> None:
+    """And read from its arguments again."""
+    edit = RowEdit("update", "s3://b/r.csv", upsert=True, stage=True)
+    argv = [text for name, value in edit.arguments() for text in (f"--{name}", value)]
+
+    assert read_row_edit(parse_arguments(argv)) == edit
+    assert read_row_edit({"key": "id"}) is None

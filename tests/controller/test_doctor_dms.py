@@ -1,0 +1,147 @@
+"""What doctor says of the DMS endpoints and tasks that write to the raw folder."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from typing import Any
+
+from controller.doctor.dms import DmsFacts, dms_findings, writes_to
+from controller.doctor.dms_tasks import Task, read_config, read_task, task_findings
+from controller.doctor.endpoint_rules import RELOAD_START, RULES, endpoint_findings
+from controller.doctor.finding import BLOCKS, FINE, WARNS
+from controller.doctor.looks import Seen
+from controller.raw_scope import RawScope
+from glue_jobs.core.errors import ConfigurationError
+from tests.controller.aws_lines import request_of
+from tests.infra.resolve import Resolved
+
+DENIED = Seen(error=ConfigurationError("no", "access-denied"), permission="dms:Look")
+SCOPE = RawScope.parse("s3://raw-bucket/dms/")
+GOOD = {
+    "BucketName": "raw-bucket", "BucketFolder": "dms", "DataFormat": "parquet", "IncludeOpForFullLoad": True, "TimestampColumnName": "ts",
+}  # fmt: skip
+HURTS: dict[str, tuple[str, Any]] = {
+    "DataFormat": (BLOCKS, "csv"),
+    "PreserveTransactions": (BLOCKS, True),
+    "CdcPath": (BLOCKS, "changes"),
+    "CdcInsertsOnly": (WARNS, True),
+    "CdcInsertsAndUpdates": (WARNS, True),
+    "IncludeOpForFullLoad": (WARNS, False),
+    "TimestampColumnName": (WARNS, ""),
+    "ParquetTimestampInMillisecond": (WARNS, True),
+    "CannedAclForObjects": (WARNS, "public-read"),
+    "CdcMaxBatchInterval": (WARNS, 5),
+    "CdcMinFileSize": (WARNS, 10),
+    "MaxFileSize": (WARNS, 1000),
+}
+
+
+def endpoint(**settings: Any) -> dict[str, Any]:
+    return {"EndpointIdentifier": "raw", "EndpointArn": "arn:aws:dms:endpoint", "S3Settings": {**GOOD, **settings}}
+
+
+def test_settings_of_an_endpoint() -> None:
+    """Each setting that hurts is found alone, and its better value doesn't hurt; DMS takes what the line gives it."""
+    found = {name: endpoint_findings(endpoint(**{name: value}), False) for name, (_, value) in HURTS.items()}
+    assert {name: [finding.level for finding in some] for name, some in found.items()} == {
+        name: [level] for name, (level, _) in HURTS.items()
+    }
+    assert endpoint_findings(endpoint(CannedAclForObjects="bucket-owner-full-control", CdcMaxBatchInterval=60), True) == []
+    dated = [endpoint_findings(endpoint(DatePartitionEnabled=True, DatePartitionSequence=name), False) for name in ("YYYYMMDD", "DDMMYYYY")]
+    assert [[finding.found for finding in some] for some in dated] == [
+        ["DatePartitionDelimiter=(not set)"],
+        ["DatePartitionSequence=DDMMYYYY"],
+    ]
+    assert {each.name for each in RULES} == {*HURTS, "DatePartitionDelimiter", "DatePartitionSequence"}
+
+    for each in (*RULES, RELOAD_START):
+        assert not each.hurts({**GOOD, **each.better})
+    (one,) = endpoint_findings(endpoint(PreserveTransactions=True), False)
+    assert request_of(one.fix)["S3Settings"] == {"PreserveTransactions": False, "CdcPath": ""}
+
+
+def test_what_the_template_makes_is_fine() -> None:
+    """Endpoint, task and serverless replication of dms-source.yaml."""
+    given = {"VpcId": "vpc-1", "SubnetIds": "a,b", "SecurityGroupIds": "c", "SourceSecretArn": "arn:aws:secretsmanager:x:1:secret:s"}
+    stacks = [
+        Resolved.read("dms-source.yaml", **given, RawBucket="raw-bucket", SchemaName="shop", Capacity=capacity)
+        for capacity in ("instance", "serverless")
+    ]
+    target = {**endpoint(), "S3Settings": stacks[0].resource("TargetEndpoint")["S3Settings"], "EndpointArn": "arn"}
+    task = stacks[0].resource("ReplicationTask")
+    config = stacks[1].resource("ServerlessReplication")
+    known = {
+        "ReplicationTaskIdentifier": "t",
+        "ReplicationTaskArn": "arn",
+        "ReplicationConfigArn": "arn",
+        "ReplicationConfigIdentifier": "r",
+    }
+    for name in ("TableMappings", "ReplicationSettings"):
+        config[name] = config[name] if isinstance(config[name], str) else json.dumps(config[name])
+
+    assert writes_to(target, SCOPE)
+    for facts in (DmsFacts(Seen([target]), Seen([{**task, **known}])), DmsFacts(Seen([target]), Seen([]), Seen([{**config, **known}]))):
+        assert {finding.level for finding in dms_findings(facts, SCOPE)} == {FINE}
+    assert [read_task({**task, **known}).kind, read_config({**config, **known}).kind] == ["full-load-and-cdc"] * 2
+
+
+IMAGES = {"rule-action": "add-before-image-columns", "before-image-def": {"column-prefix": "BI_", "column-suffix": ""}}
+SELECTION = {"rule-type": "selection", "rule-id": "7", "rule-action": "include"}
+TASK = Task("shop", "arn:aws:dms:task", "arn:aws:dms:endpoint", "full-load-and-cdc", "running", "", {}, [SELECTION, IMAGES])
+LEAVING = {"FullLoadSettings": {"TargetTablePrepMode": "DO_NOTHING"}}
+
+
+def test_tasks() -> None:
+    """One that stands, one without changes, without before images or with others, that leaves old files; several; none."""
+    other = {**IMAGES, "before-image-def": {"column-prefix": "OLD_"}}
+    found = {
+        "fine": task_findings([TASK]),
+        "stands": task_findings([replace(TASK, status="failed", message="no network")]),
+        "load": task_findings([replace(TASK, kind="full-load")]),
+        "images": task_findings([replace(TASK, rules=[SELECTION])]),
+        "other images": task_findings([replace(TASK, rules=[SELECTION, other])]),
+        "leaves": task_findings([replace(TASK, settings=LEAVING)]),
+        "serverless": task_findings([replace(TASK, kind="full-load", rules=[], settings=LEAVING, serverless=True)]),
+        "two": task_findings([TASK, replace(TASK, name="other")]),
+        "none": task_findings([]),
+    }
+
+    assert {name: [finding.found for finding in some if finding.level == WARNS] for name, some in found.items()} == {
+        "fine": [], "stands": ["failed no network"], "load": ["full-load"],
+        "images": ["none"], "other images": ["another prefix or a suffix"], "leaves": ["DO_NOTHING"],
+        "serverless": ["full-load", "DO_NOTHING", "none"], "two": ["2 tasks"], "none": ["none"],
+    }  # fmt: skip
+    words = shlex.split(found["other images"][0].fix)
+    mended = replace(TASK, rules=json.loads(words[words.index("--table-mappings") + 1])["rules"])
+    assert [rule["rule-id"] for rule in mended.rules] == ["7", "8"]
+    assert task_findings([mended])[0].level == FINE
+    assert all(request_of(finding.fix) for some in found.values() for finding in some if finding.fix)
+    assert {shlex.split(finding.fix)[2] for finding in found["serverless"]} == {"modify-replication-config"}
+
+
+def test_what_an_endpoint_and_its_tasks_say_together() -> None:
+    """A folder beside the raw folder; a load's time that matters only where old files stay; what may not be looked at."""
+    late = endpoint(UseTaskStartTimeForFullLoadTimestamp=True)
+    mappings = json.dumps({"rules": [IMAGES]})
+    task = {"ReplicationTaskIdentifier": "shop", "ReplicationTaskArn": "arn", "TableMappings": mappings, "Status": "running"}
+    leaving = {**task, "ReplicationTaskSettings": json.dumps(LEAVING)}
+    odd = {**task, "ReplicationTaskSettings": "{"}
+    facts = {
+        "cleared": DmsFacts(Seen([late]), Seen([odd])),
+        "left": DmsFacts(Seen([late]), Seen([leaving])),
+        "unknown": DmsFacts(Seen([late]), DENIED, DENIED),
+        "denied": DmsFacts(DENIED),
+        "folder": DmsFacts(Seen([endpoint(BucketFolder="dms/eu/")]), Seen([task])),
+    }
+    found = {name: [finding.found for finding in dms_findings(each, SCOPE) if finding.level != FINE] for name, each in facts.items()}
+
+    late_found = "UseTaskStartTimeForFullLoadTimestamp=true"
+    assert found == {
+        "cleared": [], "left": [late_found, "DO_NOTHING"], "unknown": [late_found, "denied", "denied"], "denied": ["denied"],
+        "folder": ["BucketFolder=dms/eu"],
+    }  # fmt: skip
+    assert not writes_to(endpoint(BucketFolder="other"), SCOPE)
+    assert not writes_to(endpoint(BucketName="another"), SCOPE)
+    assert writes_to(endpoint(BucketFolder=None), SCOPE)

@@ -1,0 +1,103 @@
+"""The line for CloudWatch: what the format's specification asks for, and what the figures count."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+
+from controller.metrics import UNITS, metrics_line
+from controller.plan import RunPlan, plan_run
+from controller.report import RunReport, TableReport
+from tests.controller.world import NOW, SETTINGS, facts, gathered, raw_file, table_path
+
+# What the specification of the embedded metric format says of the members of `_aws`.
+NAME = {"type": "string", "minLength": 1, "maxLength": 255}
+DIRECTIVE = {
+    "type": "object",
+    "required": ["Namespace", "Dimensions", "Metrics"],
+    "additionalProperties": False,
+    "properties": {
+        "Namespace": NAME,
+        "Dimensions": {"type": "array", "minItems": 1, "items": {"type": "array", "maxItems": 9, "items": NAME}},
+        "Metrics": {
+            "type": "array",
+            "maxItems": 100,
+            "items": {
+                "type": "object",
+                "required": ["Name"],
+                "additionalProperties": False,
+                "properties": {"Name": NAME, "Unit": {"enum": ["Seconds", "Count", "None"]}},
+            },
+        },
+    },
+}
+FORMAT = {
+    "type": "object",
+    "required": ["_aws"],
+    "properties": {
+        "_aws": {
+            "type": "object",
+            "required": ["Timestamp", "CloudWatchMetrics"],
+            "additionalProperties": False,
+            "properties": {"Timestamp": {"type": "integer"}, "CloudWatchMetrics": {"type": "array", "items": DIRECTIVE}},
+        }
+    },
+}
+PATHS = {name: table_path(name) for name in ("done", "blocked", "failed", "held", "lost", "paused", "inactive", "staged", "new")}
+HOURS = {"done": 9, "blocked": 3, "failed": 2, "held": 1, "lost": 1, "paused": 9, "inactive": 9, "staged": 1}
+
+
+def line(outcomes: dict[str, str], **settings: Any) -> dict[str, Any] | None:
+    """The line after a run with these outcomes of tables that were so many hours behind."""
+    tables = []
+    for name in outcomes:
+        path = PATHS[name]
+        cdc = [raw_file(path, f"20240501-{hour:02}0000000.parquet") for hour in (0, HOURS.get(name, 0))]
+        person = {"paused": {"Paused": "by hand"}, "inactive": {"ActiveFlag": "false"}}.get(name, {})
+        load = raw_file(path, "LOAD00000001.parquet")
+        tables.append(facts(path, load) if name == "new" else facts(path, cdc[1], loaded=(load, cdc[0]), **person))
+    plan = plan_run(gathered(*tables)) if tables else RunPlan()
+    reports = tuple(TableReport(str(PATHS[name]), "", outcome) for name, outcome in outcomes.items())
+    return metrics_line(replace(SETTINGS, **settings), plan, RunReport("run-1", "", 1.0, reports), NOW)
+
+
+def test_the_line_is_in_the_embedded_metric_format() -> None:
+    """CloudWatch reads what fits; every metric and dimension that is named stands beside `_aws`, as a number or a text."""
+    found = json.loads(json.dumps(line({"done": "committed", "blocked": "blocked"})))
+
+    jsonschema.validate(found, FORMAT)
+    (directive,) = found["_aws"]["CloudWatchMetrics"]
+    assert found["_aws"]["Timestamp"] == NOW.timestamp() * 1000
+    assert {each["Name"] for each in directive["Metrics"]} == set(UNITS)
+    assert all(type(found[name]) in (int, float) for name in UNITS)
+    assert [(directive["Namespace"], *names) for names in directive["Dimensions"]] == [("dmslake", "Installation")]
+    assert found["Installation"] == SETTINGS.state_table
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "blocked", "failed", "lag"),
+    [
+        ({}, 0, 0, 0),
+        ({"done": "committed"}, 0, 0, 0),
+        ({"done": "nothing", "blocked": "blocked"}, 1, 0, 3 * 3600),
+        ({"failed": "failed", "lost": "not-started", "held": "lease-held"}, 0, 2, 2 * 3600),
+        ({"paused": "paused", "inactive": "inactive", "staged": "staged"}, 0, 0, 3600),
+        ({"new": "blocked"}, 1, 0, 0),
+    ],
+    ids=["no table", "caught up", "one blocked", "failed, not started, held", "resting and staged", "never loaded"],
+)
+def test_what_the_figures_count(outcomes: dict[str, str], blocked: int, failed: int, lag: float) -> None:
+    """Tables that wait for a person, tables that went wrong, and the lag that is left of those that should be kept up."""
+    found = line(outcomes)
+
+    assert found is not None
+    assert [found[name] for name in UNITS] == [1, blocked, failed, lag]
+
+
+def test_a_run_of_some_tables_says_nothing() -> None:
+    """It is no sign that the schedule lives, and nobody looked at the other tables."""
+    assert line({"done": "committed"}, paths=(str(PATHS["done"]),)) is None

@@ -1,4 +1,4 @@
-"""A real Python 3.9 for the tests of this folder."""
+"""The built files, and a real Python 3.9 to run them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,27 @@ from pathlib import Path
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tests.runtimes.python39 import NEWEST_BOTO3, PREINSTALLED_BOTO3, Python39, call, environment_with
+from controller.artifacts import build_artifacts
+from infra.aws import LAKE
+from tests.runtimes.environments import call
+from tests.runtimes.python39 import NEWEST_BOTO3, PREINSTALLED_BOTO3, Python39, environment_with
 
 
 @pytest.fixture(scope="session")
-def python39(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Python39:
-    """Python 3.9 with the newest boto3 it can have; the wheel is installed in a folder of this session."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of `dmslake build`: the files that Glue would get."""
+    folder = tmp_path_factory.mktemp("built")
+    build_artifacts(LAKE.read_bytes()).write(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def python39(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Python39:
+    """Python 3.9 with the newest boto3 it can have; the built wheel is installed in a folder of this session."""
     executable = environment_with(NEWEST_BOTO3)
     packages = tmp_path_factory.mktemp("packages39")
-    call(executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", packages, wheel)
+    (wheel,) = built.glob("*.whl")
+    call(executable, "-m", "pip", "install", "--quiet", "--target", packages, wheel)
     return Python39(executable, packages)
 
 

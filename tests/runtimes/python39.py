@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.machine import find_python39
-
-ROOT = Path(__file__).parents[2]
+from tests.runtimes.environments import environment_of
 
 # The newest boto3 that Python 3.9 can have, and the one that is there before anything is installed (botocore 1.24.21).
 NEWEST_BOTO3 = "boto3==1.42.97"
@@ -54,25 +51,7 @@ class Python39:
 
 
 def environment_with(boto3: str) -> Path:
-    """The Python of a virtual environment that holds boto3 alone, kept in .cache; two sessions wait for each other."""
-    folder = ROOT / ".cache" / f"python3.9-{boto3}"
-    folder.parent.mkdir(exist_ok=True)
-    executable, stamp = folder / "bin" / "python", folder / "complete"
-    with open(f"{folder}.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (stamp.exists() and executable.exists()):
-            found = find_python39()
-            assert found is not None, "tests/conftest.py leaves this folder out where there is no Python 3.9"
-            shutil.rmtree(folder, ignore_errors=True)
-            call(found, "-m", "venv", folder)
-            call(executable, "-m", "pip", "install", "--quiet", boto3)
-            stamp.touch()
-    return executable
-
-
-def call(executable: Path, *args: str | Path) -> None:
-    """Runs that Python, outside our own packages, and fails with all it said."""
-    command = [executable, *args]
-    env = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
+    """The Python of a virtual environment that holds boto3 alone."""
+    found = find_python39()
+    assert found is not None, "tests/conftest.py leaves these files out where there is no Python 3.9"
+    return environment_of(found, f"python3.9-{boto3}", (boto3,)) / "python"

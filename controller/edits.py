@@ -95,18 +95,18 @@ def deactivate(state: TableState) -> Edit:
     return Edit({"ActiveFlag": "false"}, (), tuple(lines))
 
 
-def request(state: TableState, text: str, what: str) -> Edit:
-    """Ask the jobs for something that they do as one change of their own."""
-    if not state.has_source:
+def request(state: TableState, text: str, what: str, *, by_raw_files: bool = True) -> Edit:
+    """Ask the jobs for something that they do as one change of their own. by_raw_files: it is done with what DMS writes."""
+    if by_raw_files and not state.has_source:
         raise UsageError(
-            f"{state.path} has no source (its item says Source = {NO_SOURCE}): no run takes it up, so the request would wait for ever",
+            f"{state.path} has no source (its item says Source = {NO_SOURCE}): the request needs raw files, and would wait for ever",
             "bad-argument",
-            f"`dmslake apply {state.path.in_shell}` and `dmslake erase {state.path.in_shell}` change such a table",
+            f"`dmslake update {state.path.in_shell}`, `dmslake apply` and `dmslake erase` change such a table",
         )
     lines = [f"{state.path}: {what}"]
     if state.request:
         lines.append(f"this replaces the earlier request {state.request!r}")
-    if not state.active:
+    if state.has_source and not state.active:
         lines.append(f"the table is inactive, nothing happens until: dmslake activate {state.path.in_shell}")
     elif state.paused:
         lines.append(f"the table is paused ({state.paused}), nothing happens until: dmslake activate {state.path.in_shell}")
@@ -137,12 +137,13 @@ def rename_column(state: TableState, text: str, columns: Sequence[str]) -> Edit:
         raise UsageError(f"{state.path} has no column {old!r}; it has {', '.join(columns)}", "no-column", "correct --rename")
     if new in columns:
         raise UsageError(f"{state.path} already has a column {new!r}", "column-taken", "correct --rename")
-    return _loaded(state, request(state, f"schema-rename:{old}={new}", f"the column {old} will be named {new}"))
+    return _loaded(state, request(state, f"schema-rename:{old}={new}", f"the column {old} will be named {new}", by_raw_files=False))
 
 
 def repartition(state: TableState, partition_key: str | None) -> Edit:
     """Rewrite the table in the layout of PartitionKey, which is set first if it is given."""
-    edit = _loaded(state, request(state, "repartition", "its data files will be rewritten in the layout of PartitionKey"))
+    what = "its data files will be rewritten in the layout of PartitionKey"
+    edit = _loaded(state, request(state, "repartition", what, by_raw_files=False))
     if partition_key is None:
         return edit
     return Edit({**edit.values, "PartitionKey": _checked_partition_text(partition_key)}, edit.remove, edit.lines)

@@ -12,7 +12,7 @@ from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.given import key_text
 from glue_jobs.core.record import ErasedVersion
 from glue_jobs.core.state import TableState
-from glue_jobs.protocol.erase import Eraser, plan_erase
+from glue_jobs.protocol.erase_search import Eraser, plan_erase
 from glue_jobs.protocol.history import check_not_behind, read_snapshot
 
 
@@ -25,7 +25,7 @@ def look(s3: Any, state: TableState, eraser: Eraser) -> ErasePlan:
         raise DmslakeError(what, "unfinished-publish", "`dmslake run PATH` finishes it (also if the table is paused); then erase")
     if not state.lease_owner:  # a run that is at work may commit between our reading the item and the records
         check_not_behind(s3, state.lake, state.head, state.fence or 0, str(state.path))
-    return plan_erase(s3, state, read_snapshot(s3, state.lake, state.head), eraser)[0]
+    return plan_erase(s3, state, read_snapshot(s3, state.lake, state.head), eraser).plan
 
 
 def left(s3: Any, state: TableState) -> tuple[ErasedVersion, ...]:

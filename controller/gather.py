@@ -18,6 +18,7 @@ from glue_jobs.aws.translate import aws_error, error_code
 from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import MAX_CATALOG_NAME, MAX_NAME_BYTES, TablePath, find_path, lake_folder
+from glue_jobs.core.printable import printable
 from glue_jobs.core.raw_names import RawListing
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot
@@ -102,14 +103,10 @@ def no_tables(scope: RawScope) -> str:
     )
 
 
-def printable(text: str) -> str:
-    """The text without a character that a terminal would obey."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
 def is_due(state: TableState) -> bool:
     """Whether a run may have something to do for the table, so that its files must be looked at."""
-    return bool(state.publishing or state.catalog_pending or (state.active and not state.paused))
+    rests = bool(state.paused) or (state.has_source and not state.active)
+    return bool(state.publishing or state.catalog_pending or not rests)
 
 
 def gather(clients: Clients, table: StateTable, question: Question, now: datetime) -> Gathered:

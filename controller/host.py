@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -11,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, TextIO
+
+from glue_jobs.core.printable import json_text
 
 Log = Callable[[str, Mapping[str, Any]], None]  # (event, what is known of it)
 
@@ -42,6 +43,6 @@ def json_log(stream: TextIO | None = None) -> Log:
 
     def write(event: str, details: Mapping[str, Any]) -> None:
         line = {"time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "event": event, **details}
-        print(json.dumps(line, ensure_ascii=False, default=str), file=stream or sys.stderr, flush=True)
+        print(json_text(line), file=stream or sys.stderr, flush=True)
 
     return write

@@ -6,16 +6,17 @@ table whose lease another run holds is no failure.
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controller.host import Host, json_log, this_machine
+from controller.metrics import metrics_line
 from controller.report import LEASE_HELD_EXIT, REPORT, RunReport, table_dict
 from controller.session import open_session
 from glue_jobs.aws.translate import aws_error
+from glue_jobs.core.printable import json_text, printable
 from glue_jobs.core.settings import Settings, parse_arguments, read_settings
 
 
@@ -23,12 +24,15 @@ def main(argv: Sequence[str], host: Host) -> int:
     """Run once; the exit code."""
     try:
         settings = job_settings(argv, host.variables)
-        _, report = open_session(settings, host).run()
+        plan, report = open_session(settings, host).run()
     except Exception as error:  # noqa: BLE001 - the job's log must say in words why it failed, whatever it was
         return print_failure(error, host)
     print_report(report)
+    metrics = metrics_line(settings, plan, report, host.now())
+    if metrics is not None:
+        print_line(metrics)
     if report.failures:
-        print(report.failures[0], file=sys.stderr, flush=True)
+        print(printable(report.failures[0]), file=sys.stderr, flush=True)
     return 0 if report.exit_code == LEASE_HELD_EXIT else report.exit_code
 
 
@@ -53,12 +57,12 @@ def print_failure(error: Exception, host: Host) -> int:
     if said.code == "unexpected":
         host.log("failed", {"trace": "".join(traceback.format_exception(type(error), error, error.__traceback__))[-8000:]})
     print_line({"report": REPORT, "exit_code": said.exit_code, "error": {"code": said.code, "message": said.message, "todo": said.todo}})
-    print(f"{said.message} ({said.todo})" if said.todo else said.message, file=sys.stderr, flush=True)
+    print(printable(f"{said.message} ({said.todo})" if said.todo else said.message), file=sys.stderr, flush=True)
     return said.exit_code
 
 
 def print_line(data: Mapping[str, Any]) -> None:
-    print(json.dumps(data, ensure_ascii=False, default=str), flush=True)
+    print(json_text(data), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from controller.gather import Facts, Gathered
+from controller.lag import lag_seconds
 from glue_jobs.core.bins import groups
 from glue_jobs.core.errors import DmslakeError
-from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, Truncate, plan_table
+from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, SyncHistory, TakeBatch, TakeLoad, Truncate, plan_table
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import catalog_name
 
@@ -18,8 +19,9 @@ LOAD_INITIAL = "LoadInitial"
 LOAD_INCREMENTAL = "LoadIncremental"
 ROLLBACK = "Rollback"  # no plan of a controller run has it: only a person starts it
 APPLY, ERASE, ADOPT = "Apply", "Erase", "Adopt"  # nor any of these
+BACKFILL = "BackfillHistory"
 SNAPSHOT = "Snapshot"  # of no table's item
-JOBS = (LOAD_INITIAL, LOAD_INCREMENTAL, ROLLBACK, APPLY, ERASE, ADOPT)  # in this order a plan starts them
+JOBS = (LOAD_INITIAL, LOAD_INCREMENTAL, ROLLBACK, APPLY, ERASE, ADOPT, BACKFILL)  # in this order a plan starts them
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class TablePlan:
     """What is decided for one table. action: a word for it; job: '' where no run is started.
 
     files, bytes: of the next action; pending_bytes: of all that waits, as far as it is known; table_bytes: of the head's snapshot.
+    lag_seconds: as status has it, of an active table that is not paused; None where nothing can be compared.
     """
 
     path: str
@@ -53,6 +56,7 @@ class TablePlan:
     table_bytes: int = 0
     problem: Problem | None = None
     is_new: bool = False
+    lag_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -101,15 +105,22 @@ def _plan_one(fact: Facts, gathered: Gathered) -> TablePlan:
         **_in_words(action),
         job=job_of(action),
         pending_bytes=pending_bytes(fact, gathered),
+        lag_seconds=_lag(fact, gathered),
         problem=Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None,
     )
+
+
+def _lag(fact: Facts, gathered: Gathered) -> float | None:
+    if fact.state is None or not fact.state.active or fact.state.paused:
+        return None
+    return lag_seconds(fact.state, fact.listing.cdc, unhindered(fact, gathered))
 
 
 def job_of(action: Action) -> str:
     """The job that does an action; '' for none."""
     if isinstance(action, TakeLoad):
         return LOAD_INITIAL
-    return LOAD_INCREMENTAL if isinstance(action, (TakeBatch, Finish, Rewrite, Truncate)) else ""
+    return LOAD_INCREMENTAL if isinstance(action, (TakeBatch, Finish, Rewrite, Truncate, SyncHistory)) else ""
 
 
 def _in_words(action: Action) -> dict[str, Any]:
@@ -124,6 +135,8 @@ def _in_words(action: Action) -> dict[str, Any]:
         return {"action": action.kind, "reason": action.reason}
     if isinstance(action, Truncate):
         return {"action": "truncate", "reason": action.reason}
+    if isinstance(action, SyncHistory):
+        return {"action": "history", "reason": action.reason}
     size = sum(file.size for file in action.files)
     if isinstance(action, TakeLoad):
         return {"action": "reload" if action.reload else "load", "reason": action.reason, "files": len(action.files), "bytes": size}
@@ -153,7 +166,7 @@ def pending_bytes(fact: Facts, gathered: Gathered) -> int:
         return sum(file.size for file in action.files)
     if isinstance(action, TakeBatch):
         return action.size_bytes + action.remaining_bytes
-    return fact.snapshot.size_bytes if isinstance(action, Rewrite) else 0
+    return fact.snapshot.size_bytes if isinstance(action, (Rewrite, SyncHistory)) else 0
 
 
 def pack_runs(tables: Iterable[TablePlan], limits: Limits, arguments: tuple[tuple[str, str], ...] = ()) -> tuple[PlannedRun, ...]:

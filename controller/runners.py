@@ -17,7 +17,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 import glue_jobs
-from controller.plan import ADOPT, APPLY, ERASE, LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, SNAPSHOT, PlannedRun
+from controller.plan import ADOPT, APPLY, BACKFILL, ERASE, LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, SNAPSHOT, PlannedRun
 from glue_jobs.aws.translate import RETRYABLE, error_code
 from glue_jobs.core.errors import ConfigurationError, RetryLater
 from glue_jobs.core.limits import Limits
@@ -35,6 +35,7 @@ LOCAL_SCRIPTS = {
     ERASE: "erase.py",
     ADOPT: "adopt.py",
     SNAPSHOT: "snapshot.py",
+    BACKFILL: "backfill_history.py",
 }
 LINES_KEPT = 20
 SPARK_BAR = re.compile(r"\s*(\[Stage \d+:.*\]\s*)*$")  # Spark's own progress bar, drawn again and again, and what wipes it out

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from controller.gather import Facts, Gathered
+from controller.gather import Facts, Gathered, in_threads
+from controller.lag import lag_seconds
 from controller.plan import Problem, find_clashes, unhindered
+from controller.problems import problem_of
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, Truncate, plan_table
 from glue_jobs.core.raw_gone import gone_text
-from glue_jobs.core.raw_names import RawFile, cdc_name
 from glue_jobs.core.state import TableState
+from glue_jobs.protocol.storage import Storage, read_storage
 
 STATUS = 1
 BEHIND = frozenset({"behind", "unfinished", "not-loaded", "reload-due", "requested", "truncate-due"})
@@ -43,6 +45,7 @@ class TableStatus:
     problem: Problem | None = None
     erasing: str = ""  # an erase whose versions are not all removed yet
     raw_files_gone: str = ""  # what a person should know of raw files that are gone since they were applied
+    storage: Storage | None = None  # only where it was asked for
 
     @property
     def is_bad(self) -> bool:
@@ -54,6 +57,23 @@ def read_status(gathered: Gathered) -> tuple[TableStatus, ...]:
     """The status of all gathered tables."""
     clashes = find_clashes(gathered.tables)
     return tuple(_status(fact, gathered, clashes.get(fact.path)) for fact in gathered.tables)
+
+
+def with_storage(s3: Any, gathered: Gathered, tables: Sequence[TableStatus]) -> tuple[TableStatus, ...]:
+    """The same with what S3 keeps of each loaded table: a listing of all its versions. One that fails makes its table an error."""
+    facts = {fact.path: fact for fact in gathered.tables}
+
+    def add(table: TableStatus) -> TableStatus:
+        state = facts[table.path].state
+        if state is None or not table.head:
+            return table
+        try:
+            return replace(table, storage=read_storage(s3, state.lake, facts[table.path].snapshot))
+        except Exception as error:  # noqa: BLE001 - one table's failure becomes its own line, the others are shown all the same
+            failure = problem_of(error)
+            return replace(table, state="error", reason=failure.message, problem=failure)
+
+    return tuple(in_threads(add, tables))
 
 
 def check(tables: Sequence[TableStatus], most_lag_seconds: float) -> list[str]:
@@ -86,7 +106,7 @@ def _status(fact: Facts, gathered: Gathered, clash: Problem | None) -> TableStat
     return TableStatus(
         fact.path,
         "blocked" if problem else _word(action, bool(state.head)),
-        lag_seconds=_lag(state, fact.listing.cdc, held_back),
+        lag_seconds=lag_seconds(state, fact.listing.cdc, held_back),
         pending_files=files,
         pending_bytes=size,
         rows=fact.snapshot.rows,
@@ -125,14 +145,3 @@ def _pending(action: Action | None) -> tuple[int, int]:
     if isinstance(action, TakeBatch):
         return len(action.files) + action.remaining, sum(file.size for file in action.files) + action.remaining_bytes
     return 0, 0
-
-
-def _lag(state: TableState, cdc: Sequence[RawFile], held_back: Action | None) -> float | None:
-    """Seconds from the cursor, or without one from the first pending file, to the newest CDC file."""
-    newest = max((name for name in (cdc_name(file.key) for file in cdc) if name), default=None)
-    if newest is None or not state.head:
-        return 0.0 if state.head else None
-    since = cdc_name(state.cursor)
-    if since is None and isinstance(held_back, TakeBatch) and held_back.files:
-        since = cdc_name(held_back.files[0].key)
-    return max(0.0, (newest.time - since.time).total_seconds()) if since is not None else 0.0

@@ -1,15 +1,20 @@
-"""Glue job Apply: rows of the tables in `--path` are deleted or replaced by a key that need not be unique, as one change each.
+"""Glue job Apply: rows of the tables in `--path` are corrected by a key that need not be unique, or edited by the primary key.
 
 --key order_id      the columns by which rows are found, comma separated
 --deletes ADDRESS   keys: every row of each goes
 --updates ADDRESS   rows with all columns: for each of their keys they take the place of all rows that it has
 --strict true       a key that no row has is an error
+
+--edit WORD         in place of these: insert, update or delete rows by the primary key; an update need not say all columns
+--rows ADDRESS      the rows: a JSON, CSV or Parquet file
+--upsert true       what the table has, or has not, is replaced, inserted, or left aside
+
 --stage true        do all but the commit: `dmslake show | commit | discard`
 --dry_run true      only log what would be done
 --from_change ID    only if that change is still the head
 
-An address is a Parquet or CSV file, or a folder of Parquet files, on S3. Keys that no row has are reported; rows given for them are not
-inserted.
+Either way it is one change of each table. An address is a Parquet or CSV file, or a folder of Parquet files, on S3. Keys of a correction
+that no row has are reported; rows given for them are not inserted.
 
 aws glue start-job-run --job-name Apply --arguments '{"--path": "bucket/prefix/schema/table", "--key": "id", "--deletes": "s3://…"}'
 
@@ -37,35 +42,84 @@ from glue_jobs.core.erasure import BACK, back_text
 from glue_jobs.core.errors import CommitRefused, DmslakeError, UsageError
 from glue_jobs.core.given import check_key, read_correction, split_key
 from glue_jobs.core.paths import TablePath, find_path
+from glue_jobs.core.row_edit import RowEdit, read_row_edit
 from glue_jobs.core.settings import Settings, read_flag, read_settings
 from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
 from glue_jobs.entry import exit_as_glue_wants
 from glue_jobs.protocol.as_of import visible_head
 from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.protocol.history_table import check_free
 from glue_jobs.protocol.job import Act, run_here, run_job
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.table_run import JobContext, TableRun
 from glue_jobs.spark.apply_plan import ApplyPlan, facts, plan_apply
 from glue_jobs.spark.apply_rows import work_of
+from glue_jobs.spark.edit_files import EditReader
+from glue_jobs.spark.edit_plan import plan_edit, wanted_for
+from glue_jobs.spark.edit_rows import Union, together
+from glue_jobs.spark.edit_values import fitted_values
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.given_frames import given_frames
+from glue_jobs.spark.given_history import keeps_now, with_given
 from glue_jobs.spark.given_rows import GivenRows, Reader, read_given
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place
 from glue_jobs.spark.task_errors import brought_back
 
 # (s3, snapshot, table) → the rows of a correction for a table that looks so.
 Give = Callable[[Any, Snapshot, str], GivenRows]
+# (s3, snapshot, table) → the rows of an edit.
+GiveRows = Callable[[Any, Snapshot, str], Union]
+# (engines, place, state, snapshot, now) → what would be done.
+MakePlan = Callable[[Engines, Place, TableState, Snapshot, datetime], ApplyPlan]
+
+
+def correcting(give: Give, strict: bool = False) -> MakePlan:
+    """The plan of a correction."""
+
+    def plan(engines: Engines, place: Place, state: TableState, snapshot: Snapshot, _: datetime) -> ApplyPlan:
+        return plan_apply(engines, place, state, snapshot, give(place.s3, snapshot, str(state.path)), strict=strict)
+
+    return plan
+
+
+def editing(give: GiveRows, edit: RowEdit) -> MakePlan:
+    """The plan of an edit."""
+
+    def plan(engines: Engines, place: Place, state: TableState, snapshot: Snapshot, now: datetime) -> ApplyPlan:
+        return plan_edit(engines, place, state, snapshot, edit, give(place.s3, snapshot, str(state.path)), now)
+
+    return plan
+
+
+def edit_rows_at(edit: RowEdit, settings: Settings) -> GiveRows:
+    """The rows of an edit that stand in files."""
+
+    def give(s3: Any, snapshot: Snapshot, table: str) -> Union:
+        wanted = wanted_for(snapshot, edit, table)
+        return together(EditReader(s3, settings.limits.apply_bytes).fitted(edit.rows, wanted), wanted)
+
+    return give
+
+
+def edit_rows_of(rows: Any, edit: RowEdit, settings: Settings) -> GiveRows:
+    """The rows of an edit that a program has: a DataFrame, an Arrow table, a dict of columns, a list of dicts."""
+
+    def give(_: Any, snapshot: Snapshot, table: str) -> Union:
+        wanted = wanted_for(snapshot, edit, table)
+        return together([fitted_values(rows, wanted, settings.limits.apply_bytes)], wanted)
+
+    return give
 
 
 @dataclass
 class Applying:
     """What the job does in a table's run. from_change: the head that a person was shown; on another one it is refused."""
 
-    give: Give
+    plan: MakePlan
     engines: Engines
     environment: Mapping[str, str]
-    strict: bool = False
     stage: bool = False
     dry_run: bool = False
     from_change: str = ""
@@ -93,25 +147,30 @@ class Applying:
             what = f"{run.state.path} has no rows yet that could be corrected"
             raise UsageError(what, "not-loaded", "`dmslake run PATH` loads it, once it is active")
         with brought_back():
-            plan = self._plan(run, snapshot)
+            plan = self.plan(self.engines, self._place(run), run.state, snapshot, run.context.clock())
             run.context.log.event("plan", dry_run=self.dry_run, **facts(plan))
             if self.dry_run:
                 run.note = "dry run: nothing was changed"
                 return
+            if not (plan.located or len(plan.rows_in)):
+                run.note = "no row of the table has one of the keys: nothing was changed"
+                return
             record = run.change(lambda change: self._work(run, plan, change), action="apply")
         self.change = record.id
-        if len(plan.missing):
+        if len(plan.missing) and not plan.inserts:
             run.warnings.append(f"{len(plan.missing)} key(s) stand in no row; the change's record has the first of them")
         if record.details.get(BACK):
             run.warnings.append(back_text(record.id, record.details[BACK]))
 
-    def _plan(self, run: TableRun, snapshot: Snapshot) -> ApplyPlan:
-        given = self.give(run.s3, snapshot, str(run.state.path))
-        return plan_apply(self.engines, self._place(run), run.state, snapshot, given, strict=self.strict)
-
     def _work(self, run: TableRun, plan: ApplyPlan, change: str) -> Work:
         rows = run.context.settings.limits.sample_rows if self.stage else 0
-        return work_of(self.engines, self._place(run, change), run.state, plan, staged_rows=rows)
+        place = self._place(run, change)
+        work = work_of(self.engines, place, run.state, plan, staged_rows=rows)
+        if not keeps_now(run.state, plan.snapshot):
+            return work
+        if plan.snapshot.history is None:
+            check_free(run.s3, run.state.lake, str(run.state.path))
+        return with_given(self.engines, place, run.state, plan, work, run.history(), run.context.clock())
 
     def _place(self, run: TableRun, change: str = "") -> Place:
         client = tuple((name, self.environment[name]) for name in CLIENT_VARIABLES if self.environment.get(name))
@@ -132,16 +191,16 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     environment = os.environ if environment is None else environment
 
     def act(settings: Settings, given: Mapping[str, str]) -> Act:
+        engines, dry_run, head = Engines(settings.limits.driver_bytes), read_flag(given, "dry_run"), given.get("from_change", "")
+        edit = read_row_edit(given)
+        if edit is not None:
+            return Applying(editing(edit_rows_at(edit, settings), edit), engines, environment, edit.stage, dry_run, head)
         correction = read_correction(given)
-        return Applying(
-            lambda s3, snapshot, table: read_given(Reader(s3, settings.limits.apply_bytes), correction, snapshot, table),
-            Engines(settings.limits.driver_bytes),
-            environment,
-            correction.strict,
-            correction.stage,
-            read_flag(given, "dry_run"),
-            given.get("from_change", ""),
-        )
+
+        def give(s3: Any, snapshot: Snapshot, table: str) -> GivenRows:
+            return read_given(Reader(s3, settings.limits.apply_bytes), correction, snapshot, table)
+
+        return Applying(correcting(give, correction.strict), engines, environment, correction.stage, dry_run, head)
 
     return run_job("Apply", act, argv, environment)
 
@@ -179,14 +238,14 @@ def apply_to_lake(
 
     shuffles = spark.conf.get("spark.sql.shuffle.partitions")
     try:
-        act = Applying(give, Engines(chosen.limits.driver_bytes, spark), environment, strict, stage)
-        return _run_here(act, path, chosen, environment)
+        act = Applying(correcting(give, strict), Engines(chosen.limits.driver_bytes, spark), environment, stage)
+        return apply_here(act, path, chosen, environment)
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", shuffles)
 
 
-def _run_here(act: Applying, path: str, settings: Settings, environment: Mapping[str, str]) -> str:
-    """Run the act under the table's lease in this process; its failure is raised."""
+def apply_here(act: Applying, path: str, settings: Settings, environment: Mapping[str, str]) -> str:
+    """Run the act under the table's lease in this process; the id of the change, '' if there was none. Its failure is raised."""
     log = JobLog(settings.run_id, lambda: datetime.now(timezone.utc))
     with translated():
         deadline = Deadline()

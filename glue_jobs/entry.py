@@ -12,4 +12,14 @@ LEASE_HELD = 4
 def exit_as_glue_wants(code: int, argv: Sequence[str]) -> NoReturn:
     """End the process. Under Glue (it passes --JOB_NAME) a held lease is no failure: a FAILED run would raise alarms."""
     under_glue = any(word.startswith("--JOB_NAME") for word in argv)
+    if not under_glue:
+        _stop_spark()
     sys.exit(0 if code == LEASE_HELD and under_glue else code)
+
+
+def _stop_spark() -> None:
+    """Say good-bye to the cluster: an application that just ends is told of as killed. Nothing is imported where no Spark was started."""
+    pyspark = sys.modules.get("pyspark")
+    context = pyspark.SparkContext._active_spark_context if pyspark else None
+    if context is not None:
+        context.stop()

@@ -33,6 +33,7 @@ from glue_jobs.aws.clients import make_clients
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.feed_wish import SPARK, FeedWish, read_feed_wish
+from glue_jobs.core.printable import error_lines
 from glue_jobs.core.settings import parse_arguments
 from glue_jobs.core.undo import parse_to
 from glue_jobs.entry import exit_as_glue_wants
@@ -175,7 +176,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
         made = generate(read_feed_wish(given), environment, {name: text for name, text in given.items() if name == "state_table" and text})
     except DmslakeError as error:
         log.event("failed", error={"code": error.code, "message": error.message, "todo": error.todo})
-        print(error, file=sys.stderr)
+        print(*error_lines(error), sep="\n", file=sys.stderr)
         return error.exit_code
     log.event("generated", **made.facts())
     return 0

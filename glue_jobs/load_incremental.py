@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from glue_jobs.core.intake import Rewrite, TakeBatch, Truncate
+from glue_jobs.core.intake import Rewrite, SyncHistory, TakeBatch, Truncate
 from glue_jobs.core.settings import Settings, read_flag
 from glue_jobs.entry import exit_as_glue_wants
 from glue_jobs.protocol.intake import take_with
@@ -24,7 +24,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     environment = os.environ if environment is None else environment
 
     def act(settings: Settings, given: Mapping[str, str]) -> Act:
-        return take_with(SparkWorker(settings, environment), (TakeBatch, Rewrite, Truncate), staging=read_flag(given, "stage"))
+        return take_with(SparkWorker(settings, environment), (TakeBatch, Rewrite, Truncate, SyncHistory), staging=read_flag(given, "stage"))
 
     return run_job("LoadIncremental", act, argv, environment)
 

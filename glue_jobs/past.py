@@ -5,6 +5,8 @@
     past = open_past("shop.orders")
     past.table("2024-05-01").frame(spark)            # a DataFrame; .batches() and .read() are Arrow, without Spark
     past.changes_frame(spark, "2024-05-01", "")      # _change_type, _commit_version, _commit_timestamp beside the columns
+    past.history().frame(spark)                      # the row versions, of a table whose item says History = 'true'
+    past.valid_at(datetime(2024, 5, 1, tzinfo=UTC))  # Arrow batches: those that were valid then, by the source's clock
 
 A moment is a change id, `previous`, an ISO time or epoch seconds, '' for now. Nothing is written, and no lease is taken.
 """
@@ -15,6 +17,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from glue_jobs.aws.clients import Clients, make_clients
@@ -24,10 +27,12 @@ from glue_jobs.core.paths import TablePath, find_path
 from glue_jobs.core.settings import read_settings
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.protocol.as_of import Reading, look
+from glue_jobs.protocol.history_table import history_at
 from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.steps import states_between
 from glue_jobs.spark.change_feed import change_feed, change_frame
-from glue_jobs.spark.past import PastTable, past_table
+from glue_jobs.spark.history_rows import chosen_versions
+from glue_jobs.spark.past import PastTable, past_history, past_table
 from glue_jobs.spark.place import Place
 from glue_jobs.spark.reading import reading_place
 
@@ -50,6 +55,21 @@ class Past:
         """The table as of a moment. Raises TableBlocked, code version-gone or version-erased, if bytes are no more."""
         with translated():
             return past_table(self.place, str(self.path), self._at(moment).snapshot)
+
+    def history(self, moment: str = "") -> PastTable:
+        """The row versions that the history table had as of a moment. Raises UsageError, code no-history, where there was none."""
+        with translated():
+            return self._history(moment)
+
+    def valid_at(self, time: datetime, moment: str = "") -> Iterator[Any]:
+        """The versions, as far as they were known at a moment, that were valid at a time of the source (aware): Arrow batches."""
+        with translated():
+            yield from chosen_versions(self._history(moment, time), at=time)
+
+    def _history(self, moment: str, until: datetime | None = None) -> PastTable:
+        snapshot = self._at(moment).snapshot
+        history = history_at(self.clients.s3, self.place.lake, snapshot)
+        return past_history(self.place, str(self.path), snapshot, history, until)
 
     def changes(self, start: str, end: str = "") -> Iterator[Any]:
         """The row changes after `start` up to `end`, on Arrow: a table for each change that has any."""

@@ -13,30 +13,36 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.local.embedded import EmbeddedAws
-from tests.machine import find_mariadbd, find_python39
+from infra.local.session import ACCESS_KEY, REGION, SECRET_KEY
+from tests.machine import find_mariadbd, find_python, find_python39
+from tests.quick_clients import remember_models
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest_plugins = ("tests.no_skips", "tests.work_tables")
 
+remember_models()
+
 ROOT = Path(__file__).parent.parent
 
 # Cheapest first; a folder that is not named comes last.
-ORDER = ("core", "model", "aws", "protocol", "controller", ".", "runtimes", "local", "spark", "database")
+ORDER = ("core", "infra", "model", "aws", "protocol", "controller", ".", "requests", "runtimes", "local", "spark", "database")
 
 
 def left_out() -> dict[str, str]:
-    """The folders whose tests this machine can't run, each with the reason and the way out.
+    """The files whose tests this machine can't run, as patterns below tests/, each with the reason and the way out.
 
-    In CI only a Python 3.9 may be missing (no Debian since 12 has one). MariaDB is a package there: its tests run and
+    In CI only a Python 3.9 and a 3.13 may be missing (no Debian has all of them). MariaDB is a package there: its tests run and
     fail.
     """
     missing = {}
     if find_python39() is None:
-        missing["runtimes"] = "no Python 3.9 on PATH or among pyenv's versions (pyenv install 3.9)"
+        missing["runtimes/test_*39.py"] = "no Python 3.9 on PATH or among pyenv's versions (pyenv install 3.9)"
+    if find_python("3.13") is None:
+        missing["runtimes/test_*_glue60.py"] = "no Python 3.13 on PATH or among pyenv's versions (pyenv install 3.13)"
     if find_mariadbd() is None and not os.environ.get("CI"):
-        missing["database"] = "no mariadbd (Debian: apt-get install mariadb-server)"
+        missing["database/*"] = "no mariadbd (Debian: apt-get install mariadb-server)"
     return missing
 
 
@@ -44,13 +50,13 @@ LEFT_OUT = left_out()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leaves those folders out, however pytest was called (a single file that is named still runs)."""
-    return True if folder_of(collection_path) in LEFT_OUT else None
+    """Leaves those files out, however pytest was called (a single file that is named still runs)."""
+    return True if any(collection_path.match(f"tests/{pattern}") for pattern in LEFT_OUT) else None
 
 
 def pytest_report_header() -> list[str]:
     """Says first what is left out, because nothing else would."""
-    return [f"NOT RUN: tests/{folder}: {reason}" for folder, reason in LEFT_OUT.items()]
+    return [f"NOT RUN: tests/{pattern}: {reason}" for pattern, reason in LEFT_OUT.items()]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -99,7 +105,7 @@ def group_of(item: pytest.Item) -> str:
     folder = folder_of(item.path)
     if folder in ("spark", "database") or "spark" in getattr(item, "fixturenames", ()):
         return "spark"
-    return folder if folder == "runtimes" else item.path.as_posix()
+    return folder if folder in ("requests", "runtimes") else item.path.as_posix()
 
 
 def folder_of(path: Path) -> str:
@@ -121,6 +127,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stdout + done.stderr
     (found,) = built.glob("dmslake-*.whl")
     return found
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Sees to it that the embedded AWS's credentials stand in the environment, whatever other sessions of an AWS have taken back."""
+    if "embedded_aws" in getattr(item, "fixturenames", ()):
+        os.environ.update({"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_DEFAULT_REGION": REGION})
 
 
 @pytest.fixture(scope="session")

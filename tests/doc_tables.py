@@ -9,11 +9,15 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from controller.cli.call import MEANINGS
 from glue_jobs.core.limits import MIB, Limits
 from glue_jobs.core.schema import ARROW_TO_LAKE
 from glue_jobs.core.settings import DEFAULTS
+from infra.aws import LAKE
 
 ROOT = Path(__file__).parent.parent
 
@@ -40,7 +44,31 @@ def types_table() -> str:
     return markdown(("Arrow type of the raw column", "lake type"), [(f"`{arrow}`", f"`{lake}`") for arrow, lake in ARROW_TO_LAKE.items()])
 
 
-TABLES: dict[str, Callable[[], str]] = {"settings": settings_table, "limits": limits_table, "types": types_table}
+class _Template(yaml.SafeLoader):
+    """Reads a template; of CloudFormation's functions, which stand in no parameter, nothing is kept."""
+
+
+_Template.add_multi_constructor("!", lambda loader, tag, node: None)
+
+
+def parameters_table() -> str:
+    """The parameters of the lake's template, in the order and groups in which the console shows them."""
+    template: Any = yaml.load(LAKE.read_text("utf-8"), _Template)
+    rows = []
+    for group in template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]:
+        for name in group["Parameters"]:
+            facts = template["Parameters"][name]
+            default = _code(str(facts["Default"])) if "Default" in facts else "must be given"
+            rows.append((group["Label"]["default"], f"`{name}`", default, " ".join(facts["Description"].split())))
+    return markdown(("group", "parameter", "default", "meaning"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "settings": settings_table,
+    "limits": limits_table,
+    "types": types_table,
+    "parameters": parameters_table,
+}
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -41,22 +41,23 @@ class DocumentShell:
 
     folder: Path
     variables: Mapping[str, str]
+    block_seconds: float = BLOCK_SECONDS
     _up: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def run(self, block: Block) -> str:
         """Run a sh or python block, which must succeed; what it printed."""
         if block.language == "python":
-            return self._bash(f"python - <<'END_OF_BLOCK'\n{block.text}END_OF_BLOCK\n")
+            return self.bash(f"python - <<'END_OF_BLOCK'\n{block.text}END_OF_BLOCK\n")
         if block.lines == [UP]:
             return self._start_up()
-        return self._bash(block.text)
+        return self.bash(block.text)
 
-    def _bash(self, text: str) -> str:
-        """In a new bash with the variables that the blocks before exported; their values are kept for the next."""
+    def bash(self, text: str) -> str:
+        """What a text prints in a new bash with the variables that the blocks before exported; their values are kept for the next."""
         script = f"set -e\n[ -f .exported ] && . ./.exported\n{text}\nexport -p > .exported\n"
         done = subprocess.run(
             ["/bin/bash", "-c", script],
-            cwd=self.folder, env=dict(self.variables), capture_output=True, text=True, timeout=BLOCK_SECONDS, check=False,
+            cwd=self.folder, env=dict(self.variables), capture_output=True, text=True, timeout=self.block_seconds, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{text}\n--- exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -73,7 +74,7 @@ class DocumentShell:
             if "Ctrl-C" in line:
                 break
         printed = "".join(lines)
-        self._bash("\n".join(line for line in lines if not line.startswith("aws ")))
+        self.bash("\n".join(line for line in lines if not line.startswith("aws ")))
         return printed
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from glue_jobs import adopt, apply, erase, load_incremental, load_initial, rollback
+from glue_jobs import adopt, apply, backfill_history, erase, load_incremental, load_initial, rollback
 from glue_jobs.aws.clients import Clients, Deadline, make_clients
 from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.aws.records import read_record
@@ -26,6 +26,7 @@ from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import default_item, read_state
 from glue_jobs.core.verify import Verified
+from glue_jobs.protocol.forget import ForgetPlan, ForgetTable
 from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.job import Ended, job_settings, run_here
 from glue_jobs.protocol.job_log import JobLog
@@ -33,10 +34,11 @@ from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.repair import Repaired, repair_table
 from glue_jobs.protocol.stage import CommitStaged, DiscardStaged
 from glue_jobs.protocol.table_run import JobContext
-from glue_jobs.protocol.verify import Place, verify
+from glue_jobs.protocol.verify import FileChecks, Place, verify
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.partition_columns import with_partition_columns
 from glue_jobs.spark.verify_files import check_files
+from glue_jobs.spark.verify_history import check_history
 from infra.local.dms_files import DmsRow, cdc_file_name, dms_parquet, dms_table, load_file_name
 
 DRIVER = "1000000000"  # bytes: all work in the driver, no Spark
@@ -47,6 +49,7 @@ JOBS = {
     "Adopt": adopt.main,
     "Apply": apply.main,
     "Erase": erase.main,
+    "BackfillHistory": backfill_history.main,
 }
 START = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 
@@ -189,7 +192,7 @@ class LakeTable:
     def verified(self, *, quick: bool = False) -> Verified:
         """What `dmslake verify` finds."""
         place = Place(self.clients.s3, self.clients.glue, self.state_table, self.environment["DMSLAKE_DATABASE"])
-        return verify(place, self.path, None if quick else check_files)
+        return verify(place, self.path, None if quick else FileChecks(check_files, check_history))
 
     def verify(self, *, quick: bool = False) -> list[str]:
         """The codes of the differences that `dmslake verify` finds; none for a table that is fine."""
@@ -202,6 +205,10 @@ class LakeTable:
     def commit(self, change: str, later: timedelta = timedelta(), **settings: str) -> Ended:
         """What `dmslake commit` does; later: how much time has passed since it was staged."""
         return run_here(self._context("Commit", time.sleep, settings, later), self.path, CommitStaged(change))
+
+    def forget(self, plan: ForgetPlan, wait: Callable[[float], None] = time.sleep, **settings: str) -> Ended:
+        """What `dmslake forget` does once a person has agreed to the plan."""
+        return run_here(self._context("Forget", wait, settings), self.path, ForgetTable(plan))
 
     def discard(self, change: str, **settings: str) -> Ended:
         """What `dmslake discard` does."""

@@ -9,12 +9,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 NO_PATH = "/usr/local/bin:/usr/bin:/usr/local/sbin:/usr/sbin"
-PYTHON39_STARTS = "import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 9))"
+STARTS = "import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != sys.argv[1])"
 
 
 def find_python39(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The first Python 3.9 that really starts: on PATH or among pyenv's versions. A pyenv shim may refuse to start."""
-    return next((path for path in _python39_candidates(environment) if _starts_as_python39(path)), None)
+    """The Python of Glue's Python shell."""
+    return find_python("3.9", environment)
+
+
+def find_python(version: str, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The first Python of a version such as 3.9 that really starts: on PATH or among pyenv's. A pyenv shim may refuse to start."""
+    return next((path for path in _candidates(version, environment) if _starts_as(version, path)), None)
 
 
 def find_mariadbd(environment: Mapping[str, str] = os.environ) -> Path | None:
@@ -23,17 +28,17 @@ def find_mariadbd(environment: Mapping[str, str] = os.environ) -> Path | None:
     return Path(found) if found else None
 
 
-def _python39_candidates(environment: Mapping[str, str]) -> Iterator[Path]:
+def _candidates(version: str, environment: Mapping[str, str]) -> Iterator[Path]:
     for folder in environment.get("PATH", NO_PATH).split(os.pathsep):
-        yield Path(folder or ".", "python3.9")
+        yield Path(folder or ".", f"python{version}")
     home = environment.get("HOME") or os.path.expanduser("~")
     for root in (environment.get("PYENV_ROOT"), f"{home}/.pyenv"):
         if root:
-            yield from sorted(Path(root, "versions").glob("3.9*/bin/python3.9"), reverse=True)
+            yield from sorted(Path(root, "versions").glob(f"{version}.*/bin/python{version}"), reverse=True)
 
 
-def _starts_as_python39(path: Path) -> bool:
+def _starts_as(version: str, path: Path) -> bool:
     if not os.access(path, os.X_OK):
         return False
-    done = subprocess.run([path, "-c", PYTHON39_STARTS], capture_output=True, timeout=60, check=False)
+    done = subprocess.run([path, "-c", STARTS, version], capture_output=True, timeout=60, check=False)
     return done.returncode == 0

@@ -52,7 +52,7 @@ def test_mariadbd_on_path_comes_first(tmp_path: Path) -> None:
 
 
 def test_what_the_machine_lacks_is_left_out_aloud(tmp_path: Path) -> None:
-    """Without a Python 3.9 its tests are not collected, so not skipped either, and first and last lines say so."""
+    """Without a Python 3.9 or 3.13 its tests are not collected, so not skipped either, and first and last lines say so."""
     kept = {name: value for name, value in os.environ.items() if name != "PYENV_ROOT"}
 
     done = subprocess.run(
@@ -66,4 +66,7 @@ def test_what_the_machine_lacks_is_left_out_aloud(tmp_path: Path) -> None:
     )
 
     assert "test_python39.py" not in done.stdout
-    assert "NOT RUN: tests/runtimes: no Python 3.9" in done.stdout, done.stdout + done.stderr
+    assert "test_packaged_glue60.py" not in done.stdout
+    assert "test_packaged_glue51.py" in done.stdout
+    assert "NOT RUN: tests/runtimes/test_*39.py: no Python 3.9" in done.stdout, done.stdout + done.stderr
+    assert "NOT RUN: tests/runtimes/test_*_glue60.py: no Python 3.13" in done.stdout

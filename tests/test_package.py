@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import email
+import io
+import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import glue_jobs
+from controller.artifacts import build_artifacts
+from infra.aws import LAKE
 
 ROOT = Path(__file__).parent.parent
 NOT_SHIPPED = {".pyc"}
@@ -49,3 +55,23 @@ def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
         shipped = {name for name in archive.namelist() if ".dist-info/" not in name}
 
     assert shipped == files
+
+
+def test_an_installed_distribution_builds_the_same_files(wheel: Path, tmp_path: Path) -> None:
+    """As a checkout does, byte for byte; and all that setup.py ships of the two packages is in the wheel."""
+    with zipfile.ZipFile(wheel) as shipped:
+        shipped.extractall(tmp_path / "installed")
+        names = {name for name in shipped.namelist() if name.startswith(("glue_jobs/", "controller/"))}
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'installed')!r}); from controller.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-I", "-c", code, "build", str(tmp_path / "built"), "--output", "json"]
+
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == 0, done.stderr
+    here = build_artifacts(LAKE.read_bytes())
+    assert json.loads(done.stdout)["digest"] == here.digest
+    assert {file.name: file.data for file in here.files} == {
+        path.relative_to(tmp_path / "built").as_posix(): path.read_bytes() for path in (tmp_path / "built").rglob("*") if path.is_file()
+    }
+    with zipfile.ZipFile(io.BytesIO(here.file(here.wheel).data)) as built:
+        assert {name for name in built.namelist() if ".dist-info/" not in name} == names

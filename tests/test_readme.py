@@ -4,7 +4,8 @@ Not run as they stand, but checked otherwise:
 - `make …`: `make -n` must know the target (CI runs `make test` itself), and the demo has its own test;
 - `python3.11 -m venv`, `pip install`: the extras they name must exist; `.venv/bin/…` must be a command of ours or pytest;
 - SQL for Athena and Redshift: compared with the catalog table, its SELECTs run on DuckDB;
-- docs/capture.md needs a MariaDB: tests/database runs it.
+- docs/capture.md needs a MariaDB: tests/database runs it;
+- docs/spark-submit.md needs a Spark without dmslake: tests/runtimes runs it.
 """
 
 from __future__ import annotations
@@ -40,11 +41,14 @@ ADOPT = ROOT / "docs" / "adopt.md"
 STAGE = ROOT / "docs" / "stage.md"
 ERASE = ROOT / "docs" / "erase.md"
 CORRECT = ROOT / "docs" / "correct.md"
+FORGET = ROOT / "docs" / "forget.md"
 SNAPSHOT = ROOT / "docs" / "snapshot.md"
 FEED = ROOT / "docs" / "feed.md"
+ROWS = ROOT / "docs" / "rows.md"
+HISTORY = ROOT / "docs" / "history.md"
 SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
-RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE, SNAPSHOT, FEED}
-RUN_ELSEWHERE = {ROOT / "docs" / "capture.md"}
+RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE, FORGET, SNAPSHOT, FEED, ROWS, HISTORY}
+RUN_ELSEWHERE = {ROOT / "docs" / "capture.md", ROOT / "docs" / "spark-submit.md"}
 
 
 def is_set_up(block: Block) -> bool:
@@ -177,7 +181,7 @@ def test_erase_from_top_to_bottom(shell: DocumentShell) -> None:
 
 
 def test_correct_from_top_to_bottom(shell: DocumentShell) -> None:
-    """Every command of docs/correct.md succeeds on the shop of docs/undo.md, and verify finds nothing."""
+    """Every command of docs/correct.md and, on its tables, of history.md and forget.md succeeds, and verify finds nothing."""
     for block in [block for block in blocks(UNDO) if block.language == "sh"][:2]:
         shell.run(block)
 
@@ -187,6 +191,18 @@ def test_correct_from_top_to_bottom(shell: DocumentShell) -> None:
     assert re.search(r"^rows +[\d,]+ → [\d,]+: 0 inserted, [1-9]\d* updated, 0 deleted$", corrected, re.MULTILINE)
     assert "corrected by change 0" in corrected
     assert "0 difference(s)" in corrected
+
+    kept = "\n".join(shell.run(block) for block in blocks(HISTORY) if block.language in ("sh", "python"))
+    assert re.search(r"\bhistory +committed", kept)
+    assert re.search(r"^changes +[1-9]", kept, re.MULTILINE)
+    assert re.search(r"^[1-9]\d* of [1-9]\d* versions are valid now$", kept, re.MULTILINE)
+    assert "0 difference(s)" in kept
+
+    forgotten = {block.text: shell.run(block) for block in blocks(FORGET) if block.language == "sh"}
+    _, back, _, whole = forgotten.values()
+    assert "  dmslake recover dmslake-raw/dms/shop/stores/" in "".join(forgotten.values())
+    assert "0 difference(s)" in back
+    assert "0 difference(s)" in whole
 
 
 def test_adopt_from_top_to_bottom(shell: DocumentShell) -> None:
@@ -207,6 +223,18 @@ def test_feed_from_top_to_bottom(shell: DocumentShell) -> None:
     assert re.search(r"^\d+ rows, all as expected$", text, re.MULTILINE)
     assert re.search(r"^rows +50 updates, 1 deletes$", text, re.MULTILINE)
     assert len(re.findall(r"^difference/\d{4}/\d{1,2}/\d{1,2}/\d{8}_\d{6}\.parquet$", text, re.MULTILINE)) == 2
+
+
+def test_rows_from_top_to_bottom(shell: DocumentShell) -> None:
+    """Every command of docs/rows.md succeeds, and the rows in its picture are those that are read."""
+    text = "\n".join(shell.run(block) for block in blocks(ROWS) if block.language in ("sh", "python"))
+
+    assert re.search(r"^id +name +price\n *2 +Ink +4\.20\n *3 +Cap +NULL$", text, re.MULTILINE)
+    assert "exit code 2" in text
+    assert "exit code 1" in text
+    assert re.search(r"^rows +200 inserted$", text, re.MULTILINE)
+    assert "deleted by change 0" in text
+    assert "2 table(s), 0 difference(s)" in text
 
 
 def test_snapshot_from_top_to_bottom(shell: DocumentShell) -> None:

@@ -11,7 +11,9 @@ import pytest
 from moto import mock_aws
 
 from glue_jobs.aws.clients import Clients, make_clients
+from glue_jobs.aws.state_table import StateTable
 from infra.local.embedded import EmbeddedAws
+from tests.quick_aws import QuickAws
 from tests.spark.tables import SHOP, WorkTable
 
 MakeTable = Callable[..., WorkTable]
@@ -54,6 +56,37 @@ def new_table(in_process: Clients) -> MakeTable:
 
 
 @pytest.fixture(scope="session")
+def quick_aws() -> Iterator[QuickAws]:
+    """What `embedded_aws` is, for tests whose runs are calls in this process: half the time, and no port, no jobs, no Spark.
+
+    Its credentials stand in the environment as well, where the workers' clients look for them.
+    """
+    with QuickAws().connected() as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment().items():
+            if name.startswith("AWS_") and name != "AWS_ENDPOINT_URL":
+                patch.setenv(name, value)
+        aws.create()
+        StateTable(make_clients(aws.environment()), aws.state_table).ensure()
+        yield aws
+
+
+@pytest.fixture(scope="session")
+def quick_clients(quick_aws: QuickAws) -> Clients:
+    """One set of clients for the tests' own requests to it."""
+    return make_clients(quick_aws.environment())
+
+
+@pytest.fixture
+def quick_table(quick_aws: QuickAws, quick_clients: Clients) -> MakeTable:
+    """Makes tables there: as quick as `new_table`, and an aborted upload is answered as S3 does."""
+
+    def make(columns: pa.Schema = SHOP, **attributes: Any) -> WorkTable:
+        return WorkTable(quick_aws.environment(), quick_aws.raw, quick_aws.lake, columns, shared=quick_clients, **attributes)
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def embedded_clients(embedded_aws: EmbeddedAws) -> Clients:
     """One set of clients for the tests' own requests to the embedded AWS."""
     return make_clients(embedded_aws.environment())
@@ -61,7 +94,7 @@ def embedded_clients(embedded_aws: EmbeddedAws) -> Clients:
 
 @pytest.fixture
 def served_table(embedded_aws: EmbeddedAws, embedded_clients: Clients) -> MakeTable:
-    """The same on the embedded AWS, where Spark's workers reach it and an aborted upload is answered as S3 does."""
+    """The same on the embedded AWS, where Spark's workers reach it."""
 
     def make(columns: pa.Schema = SHOP, **attributes: Any) -> WorkTable:
         return WorkTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, columns, shared=embedded_clients, **attributes)

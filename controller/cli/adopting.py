@@ -10,7 +10,7 @@ import click
 from controller.adopting import Draft, adopt_runs, draft_with_source, draft_without_source
 from controller.cli.call import Call, one_table, warn, with_call
 from controller.cli.looking import need
-from controller.cli.output import Answer, View, labelled, size_text
+from controller.cli.output import Answer, View, labelled, say, size_text
 from controller.cli.running import REPORT_COLUMNS, report_lines, report_row, without_effect
 from controller.session import Session
 from glue_jobs.aws.translate import translated
@@ -63,8 +63,7 @@ def adopt(
         warn(adoption.warnings if dry_run else ())
         if dry_run:
             return call.show(Answer(_data(adoption, True), (), _plan_lines(adoption), [_title(adoption)]))
-        for line in (_title(adoption), *_plan_lines(adoption)):
-            click.echo(line, err=True)
+        say(_title(adoption), *_plan_lines(adoption))
         with translated():
             draft.write(session.table)
         report = session.execute(adopt_runs(adoption, wish, call.settings.limits), started)
@@ -128,7 +127,7 @@ def _plan_lines(adoption: Adoption) -> list[str]:
             ("load files", f"{len(place.generation.loads)} taken, {len(place.pending_loads)} pending" if state.has_source else ""),
             ("cursor", (place.cursor.rsplit("/", 1)[-1] or "no CDC file applied") if state.has_source else ""),
             ("CDC files", f"{len(place.applied)} applied, {len(place.pending)} pending" if state.has_source else ""),
-            ("source", "" if state.has_source else "none: the table is changed by apply, erase and rollback only"),
+            ("source", "" if state.has_source else "none: the table is changed by commands only"),
         ]
     )
 

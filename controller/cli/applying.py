@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -92,16 +92,16 @@ def _apply(call: Call, path: str, correction: Correction) -> int:
         session.check_runner()
         _, state = one_table(session, path, wants=lambda state: False)
         report = session.execute(apply_run(state, correction), session.host.now())
-        record = _record(session, state, report.tables[0].changes, correction.stage) if not report.exit_code else None
+        record = record_of_run(session, state, report.tables[0].changes, correction.stage) if not report.exit_code else None
     warn((*without_effect(call), *report.warnings))
     done = {"change": record.id, "staged": record.staged, "key": list(correction.key), **record_facts(record)} if record else {}
-    lines = [*report_lines(report), *(_done_lines(state, record) if record else ())]
+    lines = [*report_lines(report), *(done_lines(state, record, _pairs(record_facts(record))) if record else ())]
     data = {**report.to_dict(), "apply": APPLIED, "dry_run": False, "path": str(state.path), **done}
     call.output.show(Answer(data, [View(REPORT_COLUMNS, [report_row(table) for table in report.tables])], lines))
     return report.exit_code
 
 
-def _record(session: Session, state: TableState, changes: tuple[str, ...], staged: bool) -> ChangeRecord | None:
+def record_of_run(session: Session, state: TableState, changes: tuple[str, ...], staged: bool) -> ChangeRecord | None:
     """The record of the change that the run made or staged."""
     with translated():
         now = read_state(session.table.get(str(state.path)) or dict(state.item))
@@ -109,10 +109,11 @@ def _record(session: Session, state: TableState, changes: tuple[str, ...], stage
         return read_record(session.clients.s3, state.lake, change, with_checkpoint=False) if change else None
 
 
-def _done_lines(state: TableState, record: ChangeRecord) -> list[str]:
+def done_lines(state: TableState, record: ChangeRecord, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """What was done, and what can be done about it."""
     path = state.path.in_shell
     ways = [("to undo it", f"dmslake rollback {path} --undo {record.id}")]
     if record.staged:
         ways = [(f"to {word} it", f"dmslake {word} {path} {record.id}") for word in ("commit", "discard")]
         ways.insert(0, ("to look at it", f"dmslake show {path} {record.id}"))
-    return ["", *labelled([("staged" if record.staged else "change", record.id), *_pairs(record_facts(record)), *ways])]
+    return ["", *labelled([("staged" if record.staged else "change", record.id), *pairs, *ways])]

@@ -9,7 +9,7 @@ import click
 
 from controller import edits
 from controller.cli.call import Call, Command, one_table, with_call
-from controller.cli.output import Answer, View
+from controller.cli.output import Answer, View, say
 from controller.cli.running import run_and_show
 from controller.edits import Edit
 from controller.session import Session
@@ -40,8 +40,7 @@ def _ask(call: Call, path: str, make: Callable[[TableState], Edit], run_now: boo
         answer = write_edit(session, state, make(state))
     if not run_now:
         return call.show(answer)
-    for line in answer.lines:
-        click.echo(line, err=True)
+    say(*answer.lines)
     return run_and_show(Call(replace(call.settings, paths=(str(state.path),)), call.output))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from controller.cli.output import Answer, Output, make_output
+from controller.cli.output import Answer, Output, make_output, say
 from controller.cli.progress import make_progress
 from controller.gather import Facts
 from controller.host import this_machine
@@ -93,8 +93,7 @@ def with_call(command: Command, outputs: Sequence[str] = OUTPUTS) -> Command:
 
 def warn(texts: Sequence[str]) -> None:
     """Warnings, on stderr."""
-    for text in texts:
-        click.echo(f"warning: {text}", err=True)
+    say(*(f"warning: {text}" for text in texts))
 
 
 def one_table(session: Session, path: str, **question: Any) -> tuple[Facts, TableState]:

@@ -60,7 +60,7 @@ def change_lines(state: TableState, record: ChangeRecord, before: Snapshot, afte
         ("undone", _changes_text(record, "undone")),
         ("brought back", _changes_text(record, "redone")),
         ("found by", ", ".join(record.given.key) if record.given else ""),
-        ("given", ", ".join(filter(None, (record.given.deletes, record.given.updates))) if record.given else ""),
+        ("given", ", ".join(record.given.attachments) if record.given else ""),
         ("staged as", record.staged_as),
         ("row changes", rows_text(record)),
         *((name.replace("_", " "), _detail(value)) for name, value in record.details.items() if name not in TOLD),

@@ -2,43 +2,90 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, Callable
 
 import click
 
-from controller.cli.adopting import adopt
-from controller.cli.applying import apply
-from controller.cli.asking import recover, reload, repartition, schema, unblock, widen
 from controller.cli.call import setting_options
-from controller.cli.comparing import diff
-from controller.cli.erasing import erase
-from controller.cli.explaining import explain
-from controller.cli.generating import generate_feed
-from controller.cli.listing import settings
-from controller.cli.local import capture, demo, up
-from controller.cli.past import history, show
-from controller.cli.reading import read
-from controller.cli.running import plan
-from controller.cli.running import run as run_command
-from controller.cli.snapshotting import snapshot
-from controller.cli.staging import commit, discard
-from controller.cli.standing import status
-from controller.cli.tables import activate, deactivate, tables
-from controller.cli.undoing import reapply, rollback
-from controller.cli.verifying import verify_command
+from controller.cli.output import say, say_error
 from glue_jobs import __version__
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.errors import DmslakeError
 
 INTERRUPTED = 130
-COMMANDS = (
-    demo, up, capture, tables, activate, deactivate, plan, run_command, status,
-    history, show, read, diff, explain, rollback, reapply, commit, discard, verify_command,
-    apply, erase, adopt, reload, unblock, recover, schema, widen, repartition, snapshot, generate_feed, settings,
-)  # fmt: skip
+# Loaded when it is called: all of them together take longer to import than most commands work.
+COMMANDS: dict[str, Callable[[], click.Command]] = {
+    "demo": lambda: importlib.import_module("controller.cli.local").demo,
+    "up": lambda: importlib.import_module("controller.cli.local").up,
+    "capture": lambda: importlib.import_module("controller.cli.local").capture,
+    "build": lambda: importlib.import_module("controller.cli.deploying").build,
+    "deploy": lambda: importlib.import_module("controller.cli.deploying").deploy,
+    "tables": lambda: importlib.import_module("controller.cli.tables").tables,
+    "activate": lambda: importlib.import_module("controller.cli.tables").activate,
+    "deactivate": lambda: importlib.import_module("controller.cli.tables").deactivate,
+    "plan": lambda: importlib.import_module("controller.cli.running").plan,
+    "run": lambda: importlib.import_module("controller.cli.running").run,
+    "status": lambda: importlib.import_module("controller.cli.standing").status,
+    "doctor": lambda: importlib.import_module("controller.cli.doctor").doctor,
+    "history": lambda: importlib.import_module("controller.cli.past").history,
+    "show": lambda: importlib.import_module("controller.cli.past").show,
+    "read": lambda: importlib.import_module("controller.cli.reading").read,
+    "diff": lambda: importlib.import_module("controller.cli.comparing").diff,
+    "explain": lambda: importlib.import_module("controller.cli.explaining").explain,
+    "rollback": lambda: importlib.import_module("controller.cli.undoing").rollback,
+    "reapply": lambda: importlib.import_module("controller.cli.undoing").reapply,
+    "commit": lambda: importlib.import_module("controller.cli.staging").commit,
+    "discard": lambda: importlib.import_module("controller.cli.staging").discard,
+    "verify": lambda: importlib.import_module("controller.cli.verifying").verify_command,
+    "create": lambda: importlib.import_module("controller.cli.creating").create,
+    "insert": lambda: importlib.import_module("controller.cli.editing").insert,
+    "update": lambda: importlib.import_module("controller.cli.editing").update,
+    "delete": lambda: importlib.import_module("controller.cli.editing").delete,
+    "fake": lambda: importlib.import_module("controller.cli.faking").fake,
+    "apply": lambda: importlib.import_module("controller.cli.applying").apply,
+    "erase": lambda: importlib.import_module("controller.cli.erasing").erase,
+    "adopt": lambda: importlib.import_module("controller.cli.adopting").adopt,
+    "forget": lambda: importlib.import_module("controller.cli.forgetting").forget,
+    "reload": lambda: importlib.import_module("controller.cli.asking").reload,
+    "unblock": lambda: importlib.import_module("controller.cli.asking").unblock,
+    "recover": lambda: importlib.import_module("controller.cli.asking").recover,
+    "schema": lambda: importlib.import_module("controller.cli.asking").schema,
+    "widen": lambda: importlib.import_module("controller.cli.asking").widen,
+    "repartition": lambda: importlib.import_module("controller.cli.asking").repartition,
+    "backfill-history": lambda: importlib.import_module("controller.cli.backfilling").backfill_history,
+    "snapshot": lambda: importlib.import_module("controller.cli.snapshotting").snapshot,
+    "generate-feed": lambda: importlib.import_module("controller.cli.generating").generate_feed,
+    "settings": lambda: importlib.import_module("controller.cli.listing").settings,
+}
+
+
+class Commands(MutableMapping[str, click.Command]):
+    """The commands by name, each loaded when it is asked for."""
+
+    def __init__(self, loaders: Mapping[str, Callable[[], click.Command]]) -> None:
+        self._loaders = dict(loaders)
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._loaded:
+            self._loaded[name] = self._loaders[name]()
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._loaders[name] = lambda: command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaders[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaders)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
 
 
 class InOrder(click.Group):
@@ -48,7 +95,7 @@ class InOrder(click.Group):
         return list(self.commands)
 
 
-@click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(cls=InOrder, commands=Commands(COMMANDS), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(__version__, prog_name="dmslake")
 @setting_options
 def cli(**_: Any) -> None:
@@ -62,10 +109,6 @@ def cli(**_: Any) -> None:
     """
 
 
-for _command in COMMANDS:
-    cli.add_command(_command)
-
-
 def run(argv: Sequence[str]) -> int:
     """Run one command line; the exit code."""
     debug = "--debug" in argv
@@ -77,7 +120,7 @@ def run(argv: Sequence[str]) -> int:
         error.show()
         return 2
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        say("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()  # the reader (head, less) has gone: say nothing
@@ -89,9 +132,9 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _fail(said: DmslakeError, error: BaseException, debug: bool) -> int:
-    click.echo(f"dmslake: {said}", err=True)
+    say_error(said)
     if debug:
         traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
     elif said.code == "unexpected":
-        click.echo("  (--debug shows where)", err=True)
+        say("  (--debug shows where)")
     return said.exit_code

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any
 import click
 
 from controller.cli.call import Call, one_table, warn, with_call
+from controller.cli.confirming import confirmed
 from controller.cli.looking import need
-from controller.cli.output import Answer, View, labelled, size_text
+from controller.cli.output import Answer, View, labelled, say, size_text
 from controller.cli.running import REPORT_COLUMNS, report_lines, report_row, without_effect
 from controller.erasing import erase_run, left, look, reachable, resume_run
 from controller.plan import RunPlan
@@ -85,10 +85,9 @@ def _erase(call: Call, session: Session, state: TableState, keys: str, key: str,
     title = f"{state.path}: erase {plan.found_keys:,} key(s) ({', '.join(plan.columns)})"
     if dry_run:
         return call.show(Answer(_data(state, plan, True), (), _lines(state, plan), [title, "nothing was changed"]))
-    for line in (title, *_lines(state, plan)):
-        click.echo(line, err=True)
-    if not _confirmed(yes, f"remove {len(plan.versions):,} version(s) for good?"):
-        click.echo("nothing was erased", err=True)
+    say(title, *_lines(state, plan))
+    if not confirmed(yes, f"remove {len(plan.versions):,} version(s) for good?", FOR_GOOD):
+        say("nothing was erased")
         return 1
     report = session.execute(erase_run(state, where, columns, plan), started)
     return _show(call, report, {"plan": _data(state, plan, False)})
@@ -101,22 +100,12 @@ def _resume(call: Call, session: Session, state: TableState, yes: bool, dry_run:
     lines = _version_lines(state, versions)
     if dry_run or not (versions or state.erasing):
         return call.show(Answer(data, (), lines, [f"{state.path}: {len(versions):,} erased version(s) left to remove"]))
-    for line in lines:
-        click.echo(line, err=True)
-    if not _confirmed(yes, f"remove {len(versions):,} version(s) for good?"):
-        click.echo("nothing was removed", err=True)
+    say(*lines)
+    if not confirmed(yes, f"remove {len(versions):,} version(s) for good?", FOR_GOOD):
+        say("nothing was removed")
         return 1
     plan: RunPlan = resume_run(state)
     return _show(call, session.execute(plan, started), {"plan": data})
-
-
-def _confirmed(yes: bool, question: str) -> bool:
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        todo = f"look with --dry-run, then give --yes; {FOR_GOOD}"
-        raise UsageError("nobody can be asked here: this is no terminal", "not-confirmed", todo)
-    return bool(click.confirm(question, err=True))
 
 
 def _show(call: Call, report: RunReport, more: dict[str, Any]) -> int:
@@ -141,6 +130,7 @@ def _lines(state: TableState, plan: ErasePlan) -> list[str]:
         ("head", plan.head),
         ("rows", f"{plan.rows:,} erased from the table"),
         ("files", f"{len(plan.files):,} rewritten" if plan.files else "none is rewritten: only older versions hold the key(s)"),
+        ("history", _history_text(plan)),
         ("versions", f"{len(plan.versions):,} removed for good, {size_text(plan.size_bytes)}"),
         ("searched", f"{plan.searched:,} version(s)"),
         ("not found", f"{missing:,} key(s)" if missing else ""),
@@ -149,6 +139,11 @@ def _lines(state: TableState, plan: ErasePlan) -> list[str]:
         ("before", f"the erase {state.erasing} is ended first" if state.erasing else ""),
     ]
     return [*labelled(pairs), *_version_lines(state, plan.versions)]
+
+
+def _history_text(plan: ErasePlan) -> str:
+    """What happens to the history table; '' where no version in its files has a key."""
+    return f"{plan.history_rows:,} row version(s) erased, {len(plan.history_files):,} file(s) rewritten" if plan.history_files else ""
 
 
 def _version_lines(state: TableState, versions: Sequence[ErasedVersion]) -> list[str]:

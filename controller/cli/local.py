@@ -13,6 +13,7 @@ import click
 from controller.cli.call import Call, with_call
 from glue_jobs.aws.clients import make_clients
 from glue_jobs.core.errors import ConfigurationError
+from glue_jobs.core.printable import printable
 
 
 def _require(packages: Sequence[str], extra: str) -> None:
@@ -23,7 +24,9 @@ def _require(packages: Sequence[str], extra: str) -> None:
 
 
 def _say(text: str) -> None:
-    click.echo(text)
+    """A text of one line or several; what stands in a line can't make another."""
+    for line in text.split("\n"):
+        click.echo(printable(line))
 
 
 @click.command()
@@ -38,11 +41,12 @@ def demo(spark: bool) -> int:
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; 0: any free one.")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Where the logs of job runs go.")
-def up(port: int, folder: Path | None) -> int:
+@click.option("--schedule", is_flag=True, help="Start the controller when the stack's schedule says so: every hour.")
+def up(port: int, folder: Path | None, schedule: bool) -> int:
     """Start an embedded AWS with buckets, state table and jobs, and keep it until Ctrl-C."""
-    _require(("moto",), "local")
+    _require(("moto", "aws_croniter"), "local")
     module = importlib.import_module("infra.local.up")
-    return int(module.run_up(_say, port=port, folder=folder) or 0)
+    return int(module.run_up(_say, port=port, folder=folder, schedule=schedule) or 0)
 
 
 @click.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from abc import ABC, abstractmethod
@@ -10,9 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+import click
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+
+from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.printable import error_lines, json_text, printable
 
 NUMBER = re.compile(r"([+−-]?\d[\d.,]*|B|[KMGT]iB|s|min|h|d)( |$)")
 
@@ -59,7 +62,7 @@ class JsonOutput(Output):
     """One JSON document per command."""
 
     def show(self, answer: Answer) -> None:
-        print(json.dumps(answer.data, indent=2, ensure_ascii=False, default=str), flush=True)
+        print(json_text(answer.data, indent=2), flush=True)
 
 
 class TextOutput(Output):
@@ -70,7 +73,7 @@ class TextOutput(Output):
 
     def show(self, answer: Answer) -> None:
         for line in answer.title:
-            print(line, file=self._stream)
+            print(printable(line), file=self._stream)
         for view in answer.views:
             if not view.rows:
                 continue
@@ -79,21 +82,20 @@ class TextOutput(Output):
             else:
                 print("\n".join(aligned(view)), file=self._stream)
         for line in answer.lines:
-            print(line, file=self._stream)
+            print(printable(line), file=self._stream)
         self._stream.flush()
 
 
 def aligned(view: View) -> list[str]:
     """The view as lines of columns, heads first, two spaces between."""
-    rows = [view.columns, *view.rows]
+    rows = [[printable(" ".join(cell.split("\n"))) for cell in row] for row in (view.columns, *view.rows)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(view.columns))]
     right = [_is_numeric(view, at) for at in range(len(view.columns))]
     return ["  ".join(_fit(cell, width, to_right) for cell, width, to_right in zip(row, widths, right)).rstrip() for row in rows]
 
 
 def _fit(cell: str, width: int, to_right: bool) -> str:
-    flat = " ".join(cell.split("\n"))
-    return flat.rjust(width) if to_right else flat.ljust(width)
+    return cell.rjust(width) if to_right else cell.ljust(width)
 
 
 def _is_numeric(view: View, at: int) -> bool:
@@ -128,10 +130,21 @@ def _print_framed(view: View, stream: TextIO) -> None:
     view = _fitting(view, console.width)
     table = Table(header_style="bold")
     for at, name in enumerate(view.columns):
-        table.add_column(name, justify="right" if _is_numeric(view, at) else "left", overflow="fold")
+        table.add_column(printable(name), justify="right" if _is_numeric(view, at) else "left", overflow="fold")
     for row in view.rows:
-        table.add_row(*row)
+        table.add_row(*("\n".join(map(printable, cell.split("\n"))) for cell in row))
     console.print(table)
+
+
+def say(*lines: str) -> None:
+    """Lines for a person, on stderr."""
+    for line in lines:
+        click.echo(printable(line), err=True)
+
+
+def say_error(error: DmslakeError) -> None:
+    """An error and what to do, on stderr."""
+    say(*error_lines(error, "dmslake: "))
 
 
 def make_output(name: str) -> Output:

@@ -11,6 +11,8 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from glue_jobs.core.printable import printable
+
 MOST_CHARS = 200  # of a message; the report has all of it
 SAID = {"run-started": "started", "run-ended": "ended", "back-pressure": "waits", "look-failed": "can't be looked at"}
 
@@ -23,7 +25,7 @@ class LineProgress:
         self._lock = threading.Lock()
 
     def __call__(self, event: str, details: Mapping[str, Any]) -> None:
-        text = str(details["line"]) if event == "output" else sentence(event, details)
+        text = printable(str(details["line"])) if event == "output" else sentence(event, details)
         if text:
             with self._lock:
                 print(text, file=self._stream, flush=True)
@@ -54,7 +56,7 @@ class BarProgress:
     def __call__(self, event: str, details: Mapping[str, Any]) -> None:
         with self._lock:
             if event == "output":
-                self._progress.console.print(shorter(str(details["line"])), style="dim")
+                self._progress.console.print(printable(shorter(str(details["line"]))), style="dim")
             elif event == "run-started":
                 self._running[str(details["run"])] = str(details["job"])
                 self._total += len(details["tables"])
@@ -82,7 +84,11 @@ def make_progress() -> LineProgress | BarProgress:
 
 
 def sentence(event: str, details: Mapping[str, Any]) -> str:
-    """An event for people; '' for one that only programs want."""
+    """An event for people, as one line; '' for one that only programs want."""
+    return printable(_words(event, details))
+
+
+def _words(event: str, details: Mapping[str, Any]) -> str:
     if event == "planned":
         return f"{details['tables']} table(s), {details['runs']} run(s) to start" if details["runs"] else ""
     if event == "run-state":

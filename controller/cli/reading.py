@@ -1,4 +1,4 @@
-"""`dmslake read`: rows, counts and sums of a table as it is or was, without Spark."""
+"""`dmslake read`: rows, counts and sums of a table as it is or was, or of its history table, without Spark."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import click
 
-from controller.cli.call import Call, with_call
+from controller.cli.call import Call, warn, with_call
+from controller.cli.explaining import split_key
 from controller.cli.looking import Looked, cell, looking, need, state_data, state_text
 from controller.cli.output import Answer, View
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.undo import parse_to
+from glue_jobs.protocol.history_table import history_at
 
 READ = 1
 SHOWN = 20  # rows, where a person reads them
@@ -27,14 +31,23 @@ Rows = Iterator[list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)
+class Versions:
+    """Which row versions are wanted. key: values as text, '' for every key; at: a time of the source, None for all times."""
+
+    key: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
 class Question:
-    """What of a table is wanted. columns: () for all. limit: None where it is not said."""
+    """What of a table is wanted. columns: () for all. limit: None where it is not said. versions: None for the table's rows."""
 
     where: str
     columns: tuple[str, ...]
     limit: int | None
     count: bool
     sums: tuple[str, ...]
+    versions: Versions | None = None
 
     @property
     def is_total(self) -> bool:
@@ -57,21 +70,53 @@ class Question:
 @click.option("--columns", default="", metavar="A,B", help="Only these columns, comma separated as in CSV.")
 @click.option("--count", is_flag=True, help="Count the rows.")
 @click.option("--sum", "sums", multiple=True, metavar="COLUMN", help="Add up a column; may be given more than once.")
+@click.option("--history", "is_history", is_flag=True, help="The row versions of its history table, in place of its rows.")
+@click.option("--key", default="", metavar="VALUE[,VALUE]...", help="With --history: the versions of this primary key, in their order.")
+@click.option("--at", default="", metavar="TIME", help="With --history: the versions that were valid at this time of the source.")
 @functools.partial(with_call, outputs=OUTPUTS)
-def read(call: Call, path: str, as_of: str, limit: int | None, where: str, columns: str, count: bool, sums: tuple[str, ...]) -> int:
+def read(
+    call: Call,
+    path: str,
+    as_of: str,
+    limit: int | None,
+    where: str,
+    columns: str,
+    count: bool,
+    sums: tuple[str, ...],
+    is_history: bool,
+    key: str,
+    at: str,
+) -> int:
     """Print rows of the table PATH, as it is or as it was.
 
     Table output shows null as NULL, and texts that could be taken for something else in quotes. CSV has nothing for null and "" for
     an empty text. Binary is hexadecimal, times are UTC, decimals keep their digits.
     """
-    question = Question(where.strip(), split_names(columns), limit, count, sums).check()
+    versions = _versions(is_history, key, at)
+    question = Question(where.strip(), split_names(columns), limit, count, sums, versions).check()
     if question.where:
         need("duckdb", todo="pip install 'dmslake[query]'")
     with looking(call, path) as looked:
         snapshot = looked.at(as_of).snapshot
+        history = history_at(looked.session.clients.s3, looked.state.lake, snapshot) if versions else None
+        if history is not None and snapshot.history is not None and snapshot.history.is_stale:
+            warn([f"the history table is that of change {history.change}: rows changed since without it"])
         work = _Totals if question.is_total else _Rows
-        work(call, looked, snapshot, question).show()
+        work(call, looked, snapshot, question, history).show()
     return 0
+
+
+def _versions(is_history: bool, key: str, at: str) -> Versions | None:
+    if not is_history:
+        if key or at:
+            raise UsageError("--key and --at are about row versions", "bad-argument", "give --history too, or --where")
+        return None
+    moment = parse_to(at) if at else None
+    if isinstance(moment, str):
+        raise UsageError(
+            f"--at is {at!r}", "bad-argument", "give a time like 2024-05-01T12:00:00Z, or epoch seconds; --as-of takes a change"
+        )
+    return Versions(key, moment)
 
 
 def split_names(text: str) -> tuple[str, ...]:
@@ -82,8 +127,10 @@ def split_names(text: str) -> tuple[str, ...]:
 class _Reading:
     """One question on its way to an answer."""
 
-    def __init__(self, call: Call, looked: Looked, snapshot: Snapshot, question: Question) -> None:
+    def __init__(self, call: Call, looked: Looked, snapshot: Snapshot, question: Question, history: Snapshot | None) -> None:
         self.call, self.looked, self.snapshot, self.question = call, looked, snapshot, question
+        self.history = history
+        self.files = snapshot if history is None else history  # what is read
         self.reading: Any = importlib.import_module("glue_jobs.spark.reading")
 
     @property
@@ -92,13 +139,31 @@ class _Reading:
 
     def batches(self) -> Iterable[Any]:
         """The rows that match."""
-        if self.snapshot.is_empty:
+        if self.files.is_empty:
             return ()
-        rows: Iterable[Any] = self.looked.table(self.snapshot).batches()
+        rows: Iterable[Any] = self.looked.table(self.snapshot).batches() if self.history is None else self._versions(self.history)
         if self.question.where:
             condition: Any = importlib.import_module("glue_jobs.spark.condition")
-            rows = condition.filtered(rows, self.snapshot.schema, self.question.where)
+            rows = condition.filtered(rows, self.files.schema, self.question.where)
         return rows
+
+    def _versions(self, history: Snapshot) -> Iterable[Any]:
+        past: Any = importlib.import_module("glue_jobs.spark.past")
+        chosen: Any = importlib.import_module("glue_jobs.spark.history_rows")
+        wanted = self.question.versions or Versions()
+        key = split_key(wanted.key, len(history.primary_key)) if wanted.key else ()
+        table = past.past_history(self.looked.place, self.path, self.snapshot, history, wanted.at)
+        rows: Iterable[Any] = chosen.versions_for(table, key, wanted.at) if key or wanted.at else table.batches()
+        return rows
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are wanted."""
+        return not self.question.where and self.question.versions in (None, Versions())
+
+    def data(self) -> dict[str, Any]:
+        """Of which state the rows are, for JSON."""
+        return {"read": READ, "path": self.path, **state_data(self.snapshot), **({"history": self.files.change} if self.history else {})}
 
 
 class _Totals(_Reading):
@@ -106,18 +171,18 @@ class _Totals(_Reading):
 
     def show(self) -> None:
         sums = self.question.sums
-        if not self.snapshot.is_empty:
-            self.reading.check_sums(self.snapshot.schema, sums)
-        if sums or self.question.where:
+        if not self.files.is_empty:
+            self.reading.check_sums(self.files.schema, sums)
+        if sums or not self.is_whole:
             rows, added = self.reading.totals(self.batches(), sums)
         else:
-            rows, added = self.snapshot.rows, {}
+            rows, added = self.files.rows, {}
         heads = [*(["count"] if self.question.count else []), *(f"sum({name})" for name in sums)]
         values = [*([rows] if self.question.count else []), *(added[name] for name in sums)]
         if self.call.format == "csv":
             print_csv(heads, iter([[tuple(values)]]))
             return
-        data = {"read": READ, "path": self.path, **state_data(self.snapshot), "count": rows, "sums": added}
+        data = {**self.data(), "count": rows, "sums": added}
         self.call.output.show(Answer(data, [View(tuple(map(cell, heads)), [list(map(cell, values))])], [state_text(self.snapshot)]))
 
 
@@ -125,8 +190,8 @@ class _Rows(_Reading):
     """The rows themselves."""
 
     def show(self) -> None:
-        schema, wanted = self.snapshot.schema, self.question.columns
-        if not self.snapshot.is_empty:
+        schema, wanted = self.files.schema, self.question.columns
+        if not self.files.is_empty:
             self.reading.check_columns(schema, wanted)
         columns = wanted or tuple(column.name for column in schema)
         limit = SHOWN if self.question.limit is None and self.call.format == "table" else self.question.limit
@@ -135,16 +200,16 @@ class _Rows(_Reading):
             print_csv(columns, rows)
         elif self.call.format == "json":
             kinds = [{"name": column.name, "type": column.type} for name in columns for column in schema if column.name == name]
-            print_json({"read": READ, "path": self.path, **state_data(self.snapshot), "columns": kinds}, columns, rows)
+            print_json({**self.data(), "columns": kinds}, columns, rows)
         else:
             self._show_table(columns, [row for piece in rows for row in piece], limit)
 
     def _show_table(self, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], limit: int | None) -> None:
         view = View(tuple(map(cell, columns)), [list(map(cell, row)) for row in rows])
-        if self.question.where:
+        if not self.is_whole:
             what = f"the first {len(rows):,} rows that match (--limit)" if len(rows) == limit else f"{len(rows):,} row(s) match"
         else:
-            what = f"{len(rows):,} of {self.snapshot.rows:,} row(s)" + (" (--limit)" if len(rows) < self.snapshot.rows else "")
+            what = f"{len(rows):,} of {self.files.rows:,} row(s)" + (" (--limit)" if len(rows) < self.files.rows else "")
         self.call.output.show(Answer(None, [view], [f"{what}; {state_text(self.snapshot)}"]))
 
 

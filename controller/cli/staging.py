@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from controller.cli.call import Call, one_table, warn, with_call
-from controller.cli.output import Answer
+from controller.cli.output import Answer, say_error
 from glue_jobs.core.errors import name_table
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.record import summary as record_summary
@@ -68,7 +68,7 @@ def _do(call: Call, path: str, job: str, act: CommitStaged | DiscardStaged) -> t
         ended = run_here(session.job_context(job), state.path, act)
     warn(act.warnings)
     if ended.error is not None:
-        click.echo(f"dmslake: {name_table(ended.error, str(state.path))}", err=True)
+        say_error(name_table(ended.error, str(state.path)))
     return state, ended.code
 
 

@@ -7,30 +7,37 @@ from collections.abc import Sequence
 import click
 
 from controller.cli.call import Call, warn, with_call
-from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, size_text
+from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, say, size_text
 from controller.cli.running import activate_lines
-from controller.status import STATUS, TableStatus, check, read_status, status_dict, wants_files
+from controller.status import STATUS, TableStatus, check, read_status, status_dict, wants_files, with_storage
 from glue_jobs.core.erasure import unfinished_text
+from glue_jobs.protocol.storage import Storage
 
 COLUMNS = ("table", "state", "lag", "pending", "size", "rows", "files", "bytes", "last run")
+STORAGE_COLUMNS = ("table", "bytes", "noncurrent", "of files", "kept for", "back to", "change")
 
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--check", "is_check", is_flag=True, help="Exit with 1 if a table is blocked or behind.")
 @click.option("--max-lag", "max_lag_seconds", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="What --check lets pass.")
+@click.option("--storage", is_flag=True, help="Show the bytes that old versions take, and how far back one can go: lists all versions.")
 @with_call
-def status(call: Call, paths: tuple[str, ...], is_check: bool, max_lag_seconds: float) -> int:
+def status(call: Call, paths: tuple[str, ...], is_check: bool, max_lag_seconds: float, storage: bool) -> int:
     """Show for all tables, or those named, how far they are behind the newest raw file, their last run, and what is blocked."""
     with call.session() as session:
         gathered = session.gather(paths, everything=True, wants=wants_files, discover=bool(call.settings.raw))
-    tables = read_status(gathered)
+        tables = read_status(gathered)
+        tables = with_storage(session.clients.s3, gathered, tables) if storage else tables
     warn(gathered.warnings)
     failed = check(tables, max_lag_seconds)
     data = {"status": STATUS, "tables": [status_dict(table) for table in tables], "failed": failed, "warnings": list(gathered.warnings)}
-    call.output.show(Answer(data, [View(COLUMNS, [_row(table) for table in tables])], _lines(tables)))
+    views = [View(COLUMNS, [_row(table) for table in tables])]
+    if storage:
+        views = [View(STORAGE_COLUMNS, [_storage_row(table, table.storage) for table in tables if table.storage is not None])]
+    call.output.show(Answer(data, views, _lines(tables)))
     if is_check and failed:
-        click.echo(f"{len(failed)} table(s) blocked or behind: {', '.join(failed)}", err=True)
+        say(f"{len(failed)} table(s) blocked or behind: {', '.join(failed)}")
     return 1 if is_check and failed else 0
 
 
@@ -39,6 +46,13 @@ def _row(table: TableStatus) -> list[str]:
     run = " ".join(str(last[name]) for name in ("time", "outcome") if last.get(name))
     pending = [duration_text(table.lag_seconds), count_text(table.pending_files), size_text(table.pending_bytes)]
     return [table.path, table.state, *pending, count_text(table.rows), count_text(table.files), size_text(table.bytes), run]
+
+
+def _storage_row(table: TableStatus, kept: Storage) -> list[str]:
+    days = "for good" if kept.kept_known else "not known"
+    days = days if kept.kept_days is None else f"{kept.kept_days} d"
+    hidden = [size_text(kept.noncurrent_bytes) or "0 B", count_text(kept.noncurrent_files)]
+    return [table.path, size_text(table.bytes), *hidden, days, kept.oldest_time or "the head only", kept.oldest_change or table.head]
 
 
 def _lines(tables: Sequence[TableStatus]) -> list[str]:

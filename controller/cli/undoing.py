@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from controller.cli.call import Call, Command, warn, with_call
-from controller.cli.output import Answer, View, problem_lines
+from controller.cli.output import Answer, View, problem_lines, say
 from controller.cli.running import REPORT_COLUMNS, report_lines, report_row, split_paths, without_effect
 from controller.cli.undo_text import MANY_COLUMNS, MANY_OPTIONAL, done_lines, many_row, short_line, show_one, undo_dict
 from controller.session import Session
@@ -76,8 +76,7 @@ def _undo(call: Call, paths: Sequence[str], wish: Wish, dry_run: bool) -> int:
         if dry_run or not runs.runs:
             warn(runs.warnings)
             return call.show(_planned_answer(undos, dry_run))
-        for undo in undos:
-            click.echo(short_line(undo), err=True)
+        say(*map(short_line, undos))
         report = session.execute(runs, started)
     warn((*without_effect(call), *report.warnings))
     done = {table.path for table in report.tables if table.outcome == "committed"}

@@ -26,7 +26,7 @@ from glue_jobs.core.state import TableState
 from glue_jobs.core.verify import FileReport, Finding, Verified
 from glue_jobs.protocol.repair import Repaired, preview_repair, repair_table
 from glue_jobs.protocol.replay import read_fold
-from glue_jobs.protocol.verify import CheckFiles, Place, verify
+from glue_jobs.protocol.verify import FileChecks, Place, verify
 
 VERIFY = 1
 DIFFERENCE_FOUND = 5
@@ -44,7 +44,7 @@ Replay = Callable[[Any, TablePath, Fold], FileReport]
 class Checks:
     """What is looked at beside names and catalog; None: it is not."""
 
-    files: CheckFiles | None
+    files: FileChecks | None
     replay: Replay | None
 
 
@@ -104,14 +104,15 @@ def worst(codes: Sequence[int]) -> int:
     return next((code for code in (3, 2, 1, DIFFERENCE_FOUND, BUSY) if code in codes), 0)
 
 
-def load_check() -> CheckFiles:
-    """The function that reads data files. It needs pyarrow, which the command line does without."""
+def load_check() -> FileChecks:
+    """The functions that read data files. They need pyarrow, which the command line does without."""
     for package in ("pyarrow", "numpy"):
         if importlib.util.find_spec(package) is None:
             todo = "pip install 'dmslake[jobs]'; or give --quick, which reads no data file and works without"
             raise ConfigurationError(f"the package {package}, which reads data files, is not installed", "no-package", todo)
-    check: CheckFiles = importlib.import_module("glue_jobs.spark.verify_files").check_files
-    return check
+    files: Any = importlib.import_module("glue_jobs.spark.verify_files")
+    history: Any = importlib.import_module("glue_jobs.spark.verify_history")
+    return FileChecks(files.check_files, history.check_history)
 
 
 def load_replay() -> Replay:

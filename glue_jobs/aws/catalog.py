@@ -1,4 +1,5 @@
-"""The Glue catalog: a database, a table and its partitions, made equal to what they are told. Only `place_partitions` removes any."""
+"""The Glue catalog: a database, a table and its partitions, made equal to what they are told. Only `place_partitions` removes any
+partition, and only `drop_table` a table for good."""
 
 from __future__ import annotations
 
@@ -96,6 +97,25 @@ def _find_table(glue: GlueClient, database: str, name: str) -> Any:
         if error_code(error) != _MISSING:
             raise
         return None
+
+
+def owner_of(glue: GlueClient, database: str, name: str) -> str | None:
+    """The path of the table that the Glue table says it is of, '' if it says nothing; None if there is no such Glue table."""
+    found = _find_table(glue, database, name)
+    return None if found is None else str(found.get("Parameters", {}).get(PATH, ""))
+
+
+def drop_table(glue: GlueClient, database: str, name: str, path: str) -> bool:
+    """Drop the Glue table of `path`, its partitions with it; False, and nothing is done, if it is gone or says that it is of another."""
+    if owner_of(glue, database, name) != path:
+        return False
+    try:
+        glue.delete_table(DatabaseName=database, Name=name)
+    except ClientError as error:
+        if error_code(error) != _MISSING:
+            raise
+        return False
+    return True
 
 
 def _create_database(glue: GlueClient, database: str) -> None:

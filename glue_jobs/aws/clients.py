@@ -59,7 +59,12 @@ class Unanswered(Exception):
 
 
 class Clients:
-    """The clients of one process, each made when first used. All are safe to use from threads."""
+    """The clients of one process, each made when first used. All are safe to use from threads.
+
+    max_attempts: of one request; fewer for a caller that would rather say what it could not look at.
+    """
+
+    max_attempts = MAX_ATTEMPTS
 
     def __init__(self, environment: Mapping[str, str], deadline: Deadline | None = None) -> None:
         self.environment = dict(environment)
@@ -94,7 +99,7 @@ class Clients:
                     service,  # type: ignore[call-overload]
                     region_name=region,
                     endpoint_url=endpoint,
-                    config=_config(path_style=service == "s3" and endpoint is not None),
+                    config=_config(service == "s3" and endpoint is not None, self.max_attempts),
                 )
             except Exception as error:
                 raise aws_error(error) from error  # no credentials file, an unknown profile, no region
@@ -139,9 +144,9 @@ def _worker_s3(environment_items: tuple[tuple[str, str], ...], process: int) -> 
     return make_clients(dict(environment_items)).s3
 
 
-def _config(path_style: bool) -> Config:
+def _config(path_style: bool, max_attempts: int = MAX_ATTEMPTS) -> Config:
     options: dict[str, Any] = {
-        "retries": {"mode": "standard", "max_attempts": MAX_ATTEMPTS},
+        "retries": {"mode": "standard", "max_attempts": max_attempts},
         "max_pool_connections": POOL_CONNECTIONS,
         "connect_timeout": CONNECT_SECONDS,
         "read_timeout": READ_SECONDS,

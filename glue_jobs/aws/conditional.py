@@ -1,4 +1,4 @@
-"""One conditional UpdateItem, put together from situations: each clause of its condition says what it stands for."""
+"""One conditional UpdateItem or DeleteItem, put together from situations: each clause of its condition says what it stands for."""
 
 from __future__ import annotations
 
@@ -58,6 +58,12 @@ class Write:
         }
         if self._values:
             request["ExpressionAttributeValues"] = self._values
+        return request
+
+    def deletion(self, table: str) -> dict[str, Any]:
+        """The arguments of delete_item, under the same conditions."""
+        request = self.request(table)
+        del request["UpdateExpression"]
         return request
 
     def _name(self, attribute: str) -> str:

@@ -101,6 +101,16 @@ def read_records(s3: S3Client, out_path: S3Uri, ids: Sequence[str]) -> list[Chan
         return list(pool.map(lambda change: read_record(s3, out_path, change), ids))
 
 
+def list_hidden_records(s3: S3Client, out_path: S3Uri) -> Iterator[str]:
+    """The ids of the changes that have, or until lately had, a record: also those whose record is hidden. In no order."""
+    folder = changes_folder(out_path)
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=folder.bucket, Prefix=folder.key):
+        for entry in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):
+            change = change_of_record(entry["Key"])
+            if change:
+                yield change
+
+
 def list_records(s3: S3Client, out_path: S3Uri, after: str = "") -> Iterator[str]:
     """The ids of the changes that have a record, ascending; only those greater than `after`. Other objects are passed over."""
     folder = changes_folder(out_path)

@@ -188,6 +188,13 @@ class StateTable:
             write.require(f"{attribute} is what was read", attribute, value)
         return self._update(write.set(values).remove(remove))
 
+    def delete(self, path: str, fence: int) -> bool:
+        """Delete the item while the lease with this fence is the last one taken; True also if it is gone, or made anew since."""
+        if self._send(self._db.delete_item, **_under_fence(path, fence).deletion(self.name)):
+            return True
+        item = self.get(path)
+        return item is None or item.get("Fence") is None
+
     @property
     def _db(self) -> Any:
         return self._clients.dynamodb

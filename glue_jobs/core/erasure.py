@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -229,7 +229,8 @@ class Rewritten:
 @dataclass(frozen=True)
 class ErasePlan:
     """What an erase would do, shown before it is done. rows: of the head's snapshot; files: its data files that hold a key; versions:
-    the exact list of what is removed, those files' included."""
+    the exact list of what is removed, those files' included. history_rows, history_files: the same of the history table, whose versions
+    are among `versions`."""
 
     head: str
     columns: tuple[str, ...]
@@ -242,6 +243,8 @@ class ErasePlan:
     lacking: int = 0
     unsearched: tuple[str, ...] = ()
     engine: str = "driver"
+    history_rows: int = 0
+    history_files: tuple[str, ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -258,6 +261,8 @@ class ErasePlan:
             "keys_found": self.found_keys,
             "rows_erased": self.rows,
             "files_rewritten": len(self.files),
+            "history_rows_erased": self.history_rows,
+            "history_files_rewritten": len(self.history_files),
             "versions": len(self.versions),
             "bytes": self.size_bytes,
             "versions_searched": self.searched,
@@ -315,6 +320,20 @@ def plan_of(head: str, files: Mapping[str, DataFile], found: Found, unsearched: 
         lacking=found.lacking,
         unsearched=(*unsearched, *found.unlike),
         engine=found.engine,
+    )
+
+
+def with_history(plan: ErasePlan, found: Found, history: ErasePlan, history_found: Found) -> ErasePlan:
+    """The plan for a table and its history table, of the plans for each."""
+    return replace(
+        plan,
+        found_keys=len({at for hit in (*found.hits, *history_found.hits) for at in hit.keys}),
+        versions=tuple(sorted((*plan.versions, *history.versions), key=_order)),
+        searched=plan.searched + history.searched,
+        lacking=plan.lacking + history.lacking,
+        unsearched=(*plan.unsearched, *history.unsearched),
+        history_rows=history.rows,
+        history_files=history.files,
     )
 
 

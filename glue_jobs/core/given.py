@@ -11,8 +11,8 @@ from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.settings import read_flag
 
 ENDINGS = (".parquet", ".csv")
-DELETES, UPDATES = "deletes", "updates"  # the two kinds of rows
-ATTACHED = {DELETES: "deletes.parquet", UPDATES: "updates.parquet"}  # endings of the objects beside the record
+DELETES, UPDATES, INSERTS = "deletes", "updates", "inserts"  # keys whose rows go, rows that replace others, rows that replace none
+ATTACHED = {what: f"{what}.parquet" for what in (DELETES, UPDATES, INSERTS)}  # endings of the objects beside the record
 
 
 @dataclass(frozen=True)

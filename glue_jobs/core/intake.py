@@ -89,7 +89,14 @@ class Truncate:
     reason: str
 
 
-Action = Union[Rest, Stopped, Finish, TakeLoad, TakeBatch, Rewrite, Truncate]
+@dataclass(frozen=True)
+class SyncHistory:
+    """Bring the history table up to date with the lake table's rows: it begins, or rows changed without it."""
+
+    reason: str
+
+
+Action = Union[Rest, Stopped, Finish, TakeLoad, TakeBatch, Rewrite, Truncate, SyncHistory]
 
 
 def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action:
@@ -98,9 +105,7 @@ def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: 
         return Finish(f"publishing change {state.publishing} was not finished")
     if state.catalog_pending:
         return Finish(f"the catalog step of change {state.catalog_pending} was not finished")
-    if not state.has_source:
-        return Rest("no-source", "the table has no DMS source: it is changed by apply, erase and rollback only")
-    if not state.active:
+    if state.has_source and not state.active:
         return Rest("inactive", f"ActiveFlag is not true; `dmslake activate {state.path.in_shell} --primary-key …`")
     if state.paused:
         return Rest("paused", state.paused)
@@ -126,6 +131,8 @@ def signature(state: TableState, listing: RawListing) -> str:
 
 
 def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action:
+    if not state.has_source:
+        return _without_source(state, snapshot)
     if not state.head and not state.is_new and state.request != "reload":
         raise blocked(
             "adopt-or-reload",
@@ -145,7 +152,34 @@ def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datet
     emptied = truncate_due(state, snapshot, listing, now)
     if emptied:
         return Truncate(emptied)
-    return _batch(state, snapshot, listing, limits)
+    return history_due(state, snapshot) or _batch(state, snapshot, listing, limits)
+
+
+def history_due(state: TableState, snapshot: Snapshot) -> SyncHistory | None:
+    """What must be done for the history table before the next batch; raises where it can't be kept."""
+    if not state.keeps_history:
+        return None
+    if not state.primary_key:
+        raise blocked(
+            "history-needs-key",
+            "a history of row versions can't be kept for a table without a primary key",
+            where=str(state.path),
+            todo=f"`dmslake activate {state.path.in_shell} --primary-key …`, or set History to 'false'",
+        )
+    if not state.head or snapshot.is_empty:
+        return None  # the load begins it
+    if snapshot.history is None:
+        return SyncHistory("History is 'true' and there is no history table yet")
+    return SyncHistory("rows changed without the history table") if snapshot.history.is_stale else None
+
+
+def _without_source(state: TableState, snapshot: Snapshot) -> Action:
+    """A person's word is all that a table has that DMS does not write. What ActiveFlag says is no matter: nothing is kept up."""
+    asked = _asked_rewrite(state, snapshot) or history_due(state, snapshot)
+    if asked is not None:
+        return asked
+    lacking = f"; its Request {state.request!r} needs raw files, and waits for ever" if state.request else ""
+    return Rest("no-source", f"the table has no DMS source: it is changed by commands only{lacking}")
 
 
 def _check_names(state: TableState, listing: RawListing) -> None:

@@ -46,7 +46,10 @@ class Limits:
     apply_bytes: int = _limit(256 * MIB, "bytes", "rows given to apply, in memory, at most")
     sample_rows: int = _limit(100_000, "rows", "row changes of a staged change that are kept for a look at them, at most")
     replay_bytes: int = _limit(
-        1024 * MIB, "bytes", "rows that `verify --replay` holds in memory; of larger tables it takes a part of the keys at a time", least=1
+        1024 * MIB,
+        "bytes",
+        "rows that `verify --replay` and the work on a history table hold in memory; of more they take a part of the keys at a time",
+        least=1,
     )
     small_table_bytes: int = _limit(512 * MIB, "bytes", "a table below this, with little pending, shares a run with others")
     packed_pending_bytes: int = _limit(64 * MIB, "bytes", "pending bytes up to which a table may share a run")

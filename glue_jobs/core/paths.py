@@ -15,6 +15,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _UNSAFE_CHARS = "\x00-\x1f\x7f-\x9f\ufffe\uffff"
 # What S3, Hive folders, Glue and a terminal all bear: no slash, no control character, no leading dot or underscore.
 _UNSAFE_NAME = re.compile(rf"[{_UNSAFE_CHARS}/\\]|^[._]|^\s|\s$")
+_CONTROL = re.compile(rf"[{_UNSAFE_CHARS}]")
 MAX_NAME_BYTES = 200
 MAX_CATALOG_NAME = 255  # Glue's
 MAX_KEY_BYTES = 1024  # S3's
@@ -37,9 +38,14 @@ class S3Uri:
 
     @classmethod
     def folder(cls, text: str) -> S3Uri:
-        """As `parse`, with exactly one slash at the end of a key that isn't empty."""
+        """As `parse`, with exactly one slash at the end of a key that isn't empty. A folder that others would read as another one is
+        refused: to S3 `a/../b` is a name, to Hadoop and to programs that copy it is `b`."""
         uri = cls.parse(text)
         key = uri.key.strip("/")
+        if not _is_plain(key):
+            raise UsageError(
+                f"not a folder: {text!r}", "bad-uri", "write it as s3://bucket/prefix/, without . and .. and control characters"
+            )
         return cls(uri.bucket, key + "/" if key else "")
 
     def __str__(self) -> str:
@@ -62,7 +68,7 @@ class TablePath:
         """The path in `[s3://]bucket/prefix/schema/table[/]`; at least schema and table must stand behind the bucket."""
         bare = re.sub(r"^s3[an]?://", "", text.strip()).strip("/")
         parts = bare.split("/")
-        if len(parts) < 3 or not all(parts) or not _BUCKET.fullmatch(parts[0]):
+        if len(parts) < 3 or not all(parts) or not _BUCKET.fullmatch(parts[0]) or not _is_plain(bare):
             raise UsageError(f"not a table path: {text!r}", "bad-path", "write it as bucket/prefix/schema/table, or schema.table")
         return cls(parts[0], "/".join(parts[1:-1]) + "/", parts[-1] + "/")
 
@@ -90,6 +96,11 @@ class TablePath:
     def name(self) -> str:
         """`schema.table`, for people."""
         return f"{self.schema}.{self.table}"
+
+
+def _is_plain(key: str) -> bool:
+    """Whether no part of the key means another folder to some programs, and none can forge a line."""
+    return not _CONTROL.search(key) and not {".", ".."} & set(key.split("/"))
 
 
 def is_name(text: str) -> bool:

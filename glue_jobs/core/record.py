@@ -110,12 +110,19 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Given:
-    """Rows that a person gave (kind apply), as they were applied. key: the columns by which rows were found; deletes, updates: the names
-    of the Parquet objects beside the record, '' for none. Keys that no data file held are not in them."""
+    """Rows that a person gave (kinds apply and edit), as they took effect. key: the columns by which rows were found; deletes, updates,
+    inserts: the names of the Parquet objects beside the record, '' for none: keys whose rows went, rows that took the place of others,
+    rows that took none. Keys that no data file held are in the last only."""
 
     key: tuple[str, ...]
     deletes: str = ""
     updates: str = ""
+    inserts: str = ""
+
+    @property
+    def attachments(self) -> tuple[str, ...]:
+        """The names of the objects that there are."""
+        return tuple(name for name in (self.deletes, self.updates, self.inserts) if name)
 
 
 @dataclass(frozen=True)
@@ -137,12 +144,22 @@ class ErasedKeys:
 
 
 @dataclass(frozen=True)
+class HistoryAt:
+    """Where the history table stands. change: whose record, in the history's folder, lists its files; is_stale: rows changed without it
+    since, so that it must be brought up to date before it can go on."""
+
+    change: str
+    is_stale: bool = False
+
+
+@dataclass(frozen=True)
 class ChangeRecord:
     """One change of one lake table. Times are ISO 8601 in UTC; cursors are `<bucket>/<key>` or ''.
 
     target: of a change that goes back or forth (GOES_TO), the ordinary change whose rows the table has after it, '' for none.
     staged: it was prepared for a person to look at and never becomes the head; staged_as: of the change that commits such a one, its
     id, with which its files' names begin. erased: of an erase, all versions that it removes; erases: the erases up to this change.
+    history: of a table with a history table, where that stands after the change.
     """
 
     id: str
@@ -177,6 +194,7 @@ class ChangeRecord:
     erased: tuple[ErasedVersion, ...] = ()
     erased_keys: ErasedKeys | None = None
     erases: tuple[str, ...] = ()
+    history: HistoryAt | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -190,6 +208,7 @@ _NESTED: dict[tuple[str, str], type[Any]] = {
     ("ChangeRecord", "given"): Given,
     ("ChangeRecord", "erased"): ErasedVersion,
     ("ChangeRecord", "erased_keys"): ErasedKeys,
+    ("ChangeRecord", "history"): HistoryAt,
     ("ChangeRecord", "inputs"): Input,
     ("ChangeRecord", "context"): Input,
     ("ChangeRecord", "skipped"): Input,

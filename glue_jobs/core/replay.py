@@ -14,11 +14,12 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.undo import Read, rows_path
 
 NOT_POSSIBLE = "replay-not-possible"
-FULL_LOAD, ADOPT, TRUNCATE = "full-load", "adopt", "truncate"
-INCREMENTAL, LATE, APPLY, ERASE = "incremental", "late", "apply", "erase"
-BASES = frozenset({FULL_LOAD, ADOPT, TRUNCATE})  # after these the table has no row from before
+FULL_LOAD, ADOPT, TRUNCATE, CREATE = "full-load", "adopt", "truncate", "create"
+INCREMENTAL, LATE, ERASE = "incremental", "late", "erase"
+BY_HAND = frozenset({"apply", "edit"})  # their rows stand beside the record
+BASES = frozenset({FULL_LOAD, ADOPT, TRUNCATE, CREATE})  # after these the table has no row from before
 KEEPS = frozenset({"cursor", "schema", "widen", "repartition", "rekey", "history"})  # these leave the rows as they are
-KNOWN = BASES | KEEPS | {INCREMENTAL, LATE, APPLY, ERASE}
+KNOWN = BASES | KEEPS | BY_HAND | {INCREMENTAL, LATE, ERASE}
 NAMED = 5
 ROW_FACTOR = 4  # bytes of a row in memory to its bytes in a compressed file
 COPIES = 2  # of the rows, while changes are merged into them
@@ -172,7 +173,7 @@ def unproven(records: Sequence[ChangeRecord], lost: Mapping[str, Sequence[DataFi
 def gone_attachments(records: Iterable[ChangeRecord], erased: Erased, keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(change, why) for corrections whose given rows were erased. keys: name of an attachment → its key."""
     for record in records:
-        names = (record.given.deletes, record.given.updates) if record.given and record.kind == APPLY else ()
-        change = next((found for name in names if name and (found := erased.change_of(keys[name]))), "")
+        names = record.given.attachments if record.given and record.kind in BY_HAND else ()
+        change = next((found for name in names if (found := erased.change_of(keys[name]))), "")
         if change:
             yield record.id, f"the rows that were given to it were erased by change {change}"

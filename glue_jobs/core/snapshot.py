@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.partitioning import Partitioning
 from glue_jobs.core.raw_names import cdc_name, window_start
-from glue_jobs.core.record import ChangeRecord, Checkpoint, Counts, DataFile, Generation, Input, stands_for, without_upload
+from glue_jobs.core.record import ChangeRecord, Checkpoint, Counts, DataFile, Generation, HistoryAt, Input, stands_for, without_upload
 from glue_jobs.core.schema import Schema
 
 CHECKPOINT_EVERY = 10  # records between two checkpoints, at most
@@ -41,6 +41,7 @@ class Snapshot:
     known_from: str = ""
     chain: tuple[str, ...] = ()  # the next record's chain: changes since the last checkpoint, this one included
     erases: tuple[str, ...] = ()  # the erases that the table ever had; a rollback does not undo them
+    history: HistoryAt | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -99,6 +100,7 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
         known_from=known_from,
         chain=chain,
         erases=record.erases,
+        history=record.history,
     )
 
 

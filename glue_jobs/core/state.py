@@ -21,6 +21,7 @@ DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
 PERSON_ATTRIBUTES = (
     "PrimaryKey", "PartitionKey", "ActiveFlag", "LastFullLoadDate", "LastIncrementalFile", "Paused", "out_path",
     "TimestampColumn", "LoadQuietMinutes", "LateWindowHours", "EmptyPartition", "Request", "SkipFiles", "Source", "OnRawFilesGone",
+    "History",
 )  # fmt: skip
 TRUNCATE = "truncate"  # of OnRawFilesGone
 NO_SOURCE = "none"  # of Source: nothing is read from raw
@@ -62,6 +63,7 @@ class TableState:
     skip_files: tuple[str, ...] = ()
     has_source: bool = True  # whether DMS writes for the table; an adopted or created one may have none
     on_raw_files_gone: str = ""  # 'truncate': raw files that are all gone mean that the source table was emptied
+    keeps_history: bool = False  # whether every version of a row is kept in a table beside this one
     head: str = ""
     fence: int | None = None
     lease_owner: str = ""
@@ -131,6 +133,7 @@ def read_state(item: Mapping[str, Any]) -> TableState:
         skip_files=_names(item, "SkipFiles"),
         has_source=_one_of(item, "Source", (NO_SOURCE,), path) != NO_SOURCE,
         on_raw_files_gone=_one_of(item, "OnRawFilesGone", (TRUNCATE,), path),
+        keeps_history=_flag(item, "History", path),
         head=_text(item, "Head"),
         fence=_whole(item, "Fence", path),
         lease_owner=_text(item, "LeaseOwner"),

@@ -43,12 +43,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class FileReport:
-    """What reading the data files gave. bytes_read: of the files' footers and key columns, as far as they were fetched."""
+    """What reading the data files gave. bytes_read: of the files' footers and key columns, as far as they were fetched.
+
+    living, key_sum: rows that the table has, and a checksum of their keys; of a history table those that its open versions say.
+    """
 
     findings: tuple[Finding, ...] = ()
     files: int = 0
     rows: int = 0
     bytes_read: int = 0
+    living: int = 0
+    key_sum: int = 0
 
 
 @dataclass(frozen=True)
@@ -229,3 +234,22 @@ def _columns_differ(code: str, name: str, wanted: Sequence[tuple[str, str]], fou
 
 def _columns_text(columns: Sequence[tuple[str, Any]]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns[:20]) + (", …" if len(columns) > 20 else "")
+
+
+# --- the history table
+
+
+def of_living(where: str, snapshot: Snapshot, history: Snapshot, rows: FileReport, versions: FileReport) -> Iterator[Finding]:
+    """Whether the open versions that are no deletes have the keys of the table's rows. Both were read whole."""
+    types = [[column.type for name in each.primary_key for column in each.schema if column.name == name] for each in (snapshot, history)]
+    differs = rows.living != versions.living or (types[0] == types[1] and rows.key_sum != versions.key_sum)
+    if differs:
+        same = " of other keys" if rows.living == versions.living else ""
+        yield Finding(
+            "history-differs",
+            DIFFERENCE,
+            where,
+            f"an open version for each of the {rows.living} rows",
+            f"{versions.living} open versions that are no deletes{same}",
+            "`dmslake backfill-history PATH` builds it anew; report how it came to this",
+        )

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any, Protocol
 
 from glue_jobs.core.intake import Action
 from glue_jobs.core.partitioning import Partitioning
 from glue_jobs.core.raw_names import RawFile
-from glue_jobs.core.record import Counts, DataFile, ErasedKeys, ErasedVersion, Generation, Given, Input
+from glue_jobs.core.record import Counts, DataFile, ErasedKeys, ErasedVersion, Generation, Given, HistoryAt, Input
 from glue_jobs.core.schema import Schema
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
+
+_EPOCH = datetime.fromtimestamp(0, timezone.utc)
+
+
+@dataclass(frozen=True)
+class HistoryWork:
+    """What a change does to the history table; paths are below its folder. schema: with the columns of core.history_table.
+
+    inserted, closed: row versions that are new, and those that are no longer their key's latest. target: of a change that goes back
+    or forth, the change whose history it has, '' for none. is_stale: the history is not that of the rows after the change.
+    """
+
+    schema: Schema
+    primary_key: tuple[str, ...]
+    added: tuple[DataFile, ...] = ()
+    superseded: tuple[str, ...] = ()
+    inserted: int = 0
+    closed: int = 0
+    target: str = ""
+    is_stale: bool = False
 
 
 @dataclass(frozen=True)
@@ -24,7 +45,8 @@ class Work:
     lost: the change that this one takes back because its uploads are gone. target: of a change that goes back or forth, the change
     whose rows it has. like: a snapshot whose applied, skipped and awaited inputs are those after the change. requests: the item's
     attributes that this change answers and that its commit removes. values: attributes that its commit sets. attachments: ending →
-    bytes of objects that are written beside the record before it (`<change id>.<ending>`).
+    bytes of objects that are written beside the record before it (`<change id>.<ending>`). history: None where the history table's files
+    stay; if rows change, it is stale from then on. history_at: of a change that goes back or forth, where the history then stands.
     """
 
     kind: str
@@ -51,13 +73,15 @@ class Work:
     erased: tuple[ErasedVersion, ...] = ()
     erased_keys: ErasedKeys | None = None
     attachments: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    history: HistoryWork | None = None
+    history_at: HistoryAt | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Task:
     """All that the work on one action may know. change: the id that its files' names begin with. staging: a person wants to look at
-    the rows before they count."""
+    the rows before they count. history: the snapshot of the history table, empty where there is none. now: when the work began."""
 
     state: TableState
     snapshot: Snapshot
@@ -65,6 +89,8 @@ class Task:
     change: str
     settings: Settings
     staging: bool = False
+    history: Snapshot = Snapshot()
+    now: datetime = _EPOCH
 
 
 class Worker(Protocol):

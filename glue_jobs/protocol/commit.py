@@ -19,12 +19,13 @@ import glue_jobs
 from glue_jobs.aws.records import write_record
 from glue_jobs.aws.state_table import Commit, StateTable
 from glue_jobs.core.errors import CommitRefused, LeaseLost
+from glue_jobs.core.history_table import history_after
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import Snapshot, apply, checkpoint_due, checkpoint_of
 from glue_jobs.core.state import PERSON_ATTRIBUTES, TableState
 from glue_jobs.core.work import Work
-from glue_jobs.protocol.converge import abort_uploads
 from glue_jobs.protocol.history import is_landed
+from glue_jobs.protocol.history_table import abort_change
 from glue_jobs.protocol.lease import Lease
 
 
@@ -63,6 +64,7 @@ def make_record(
         erased=work.erased,
         erased_keys=work.erased_keys,
         erases=_erases(parent, work, change),
+        history=history_after(parent, work, change),
         details={**work.details, **answered(state, parent, (*work.requests, *work.values))},
     )
     after = apply(parent, record)
@@ -124,7 +126,7 @@ def commit(
     # Also a plain refusal is read back: botocore may have sent the update twice, and the first one may have landed.
     if not _landed(s3, table, lease, state, record):
         if not record.staged_as:
-            abort_uploads(s3, state.lake, record.added)
+            abort_change(s3, state.lake, record)
         raise CommitRefused(
             f"change {record.id} of {record.table} was not committed: the item was edited or another run committed meanwhile",
             "commit-refused",

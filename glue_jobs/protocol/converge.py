@@ -11,8 +11,9 @@ If we die after …                     the folder has …                      
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Callable, TypeVar
 
 from glue_jobs.aws.objects import hide
@@ -38,15 +39,31 @@ def in_parallel(work: Callable[[_T], _R], items: Iterable[_T], threads: int = TH
     return [future.result() for future in futures]
 
 
-def converge(s3: Any, lake: S3Uri, record: ChangeRecord, *, redo: bool) -> None:
+@dataclass(frozen=True)
+class Folder:
+    """A folder of data files and the record of what a change does there."""
+
+    lake: S3Uri
+    record: ChangeRecord
+
+
+def converge(s3: Any, lake: S3Uri, record: ChangeRecord, *, redo: bool, beside: Sequence[Folder] = ()) -> None:
     """Make the folder equal to the snapshot of `record`, the head. redo: a step may have been done before, so look first.
 
-    Raises UploadsGone, before anything is hidden, if an added file can't be made visible.
+    beside: folders that the same change changes. Raises UploadsGone, before anything is hidden in any of them, if an added file can't
+    be made visible.
     """
-    gone = _complete_all(s3, lake, record, redo)
+    folders = (Folder(lake, record), *beside)
+    gone = [path for folder in folders for path in _complete_all(s3, folder.lake, folder.record, redo)]
     if gone:
         raise UploadsGone(f"{len(gone)} uploads of change {record.id} are gone, first {gone[0]}", "uploads-gone")
-    keys = [lake.key + path for path in record.superseded]
+    for folder in folders:
+        _hide_superseded(s3, folder, redo)
+
+
+def _hide_superseded(s3: Any, folder: Folder, redo: bool) -> None:
+    lake = folder.lake
+    keys = [lake.key + path for path in folder.record.superseded]
     if redo:
         seen = versions_of(s3, lake.bucket, keys)
         keys = [key for key in keys if seen[key].visible]

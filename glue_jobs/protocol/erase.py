@@ -31,40 +31,26 @@ Only the job Erase removes versions: its role alone need be allowed to. Removing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
 
-from glue_jobs.aws.erased import left_versions, read_erased
+from glue_jobs.aws.erased import left_versions
 from glue_jobs.aws.objects import hide
-from glue_jobs.aws.records import list_records, read_records, write_attachment
-from glue_jobs.aws.removal import held_versions, remove_versions
+from glue_jobs.aws.records import write_attachment
+from glue_jobs.aws.removal import remove_versions
 from glue_jobs.aws.uploads import abort_upload, list_open_uploads
 from glue_jobs.core.erasure import (
     KIND,
-    ErasePlan,
-    FileShape,
-    Found,
-    HeldVersion,
-    Holdings,
-    Rename,
     Rewritten,
-    Searchable,
     change_of_path,
     hashed,
-    is_attachment,
-    older_names,
-    plan_of,
-    renames_of,
 )
 from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseLost, RetryLater
-from glue_jobs.core.ids import change_of_name
-from glue_jobs.core.paths import S3Uri, changes_folder
-from glue_jobs.core.record import ChangeRecord, DataFile, ErasedVersion
-from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.core.state import TableState, read_state
-from glue_jobs.core.work import Work
+from glue_jobs.core.history_table import history_lake
+from glue_jobs.core.record import ErasedVersion
+from glue_jobs.core.state import read_state
+from glue_jobs.core.work import HistoryWork, Work
 from glue_jobs.protocol.converge import in_parallel
+from glue_jobs.protocol.erase_search import Eraser, Planned, plan_erase
 from glue_jobs.protocol.history import REMOVING
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.table_run import TableRun
@@ -72,103 +58,6 @@ from glue_jobs.protocol.table_run import TableRun
 READ_AT_ONCE = 500  # records
 ATTRIBUTE = "Erasing"
 RESUME = "`dmslake erase PATH --resume`"
-
-
-class Eraser(Protocol):
-    """Knows the keys, and how data files are read and written. Never touches the state."""
-
-    def search(self, state: TableState, snapshot: Snapshot, holdings: Holdings) -> Found:
-        """The versions that hold one of the keys. Raises what is wrong with the keys."""
-
-    def rewrite(self, state: TableState, snapshot: Snapshot, found: Found, change: str) -> Rewritten:
-        """The head's files among the hits, written anew as uploads that are not completed."""
-
-
-# --- looking
-
-
-def plan_erase(s3: Any, state: TableState, snapshot: Snapshot, eraser: Eraser) -> tuple[ErasePlan, Found]:
-    """What an erase would do. Reads only. Raises DmslakeError, no-key-found, where no version holds any of the keys."""
-    lake = state.lake
-    holdings = look_at_versions(s3, lake, snapshot)
-    found = eraser.search(state, snapshot, holdings)
-    hidden = read_erased(s3, lake, snapshot.erases)
-    plan = plan_of(snapshot.change, snapshot.files, found, holdings.unsearched, hidden, str(lake))
-    if not plan.versions:
-        raise DmslakeError(
-            f"none of the {plan.keys} key(s) ({', '.join(plan.columns)}) is in {state.path}: neither in its rows nor in any version that"
-            f" S3 keeps of its files ({plan.searched} searched)",
-            "no-key-found",
-            "look at the keys and their columns (--key); nothing was changed",
-        )
-    return plan, found
-
-
-def look_at_versions(s3: Any, lake: S3Uri, snapshot: Snapshot) -> Holdings:
-    """All that S3 keeps of the table's rows, with what the records know of it."""
-    known = _known(s3, lake)
-    for path, file in snapshot.files.items():
-        known.files.setdefault(path, (file, FileShape(snapshot.schema, snapshot.primary_key, snapshot.partitioning)))
-    searchable, unsearched = [], []
-    for held in held_versions(s3, lake.bucket, lake.key):
-        path = held.key[len(lake.key) :]
-        if not path.endswith(".parquet") or not (path in known.files or change_of_path(path)):
-            if held.size_bytes:
-                unsearched.append(held.key)
-            continue
-        item = _searchable(held, path, known.files.get(path))
-        # A rename writes all files anew: those of the head have the names of now.
-        searchable.append(item if path in snapshot.files else known.with_older_names(item))
-    folder = changes_folder(lake)
-    for held in held_versions(s3, lake.bucket, folder.key):
-        name = held.key[len(folder.key) :]
-        if is_attachment(name):
-            searchable.append(known.with_older_names(Searchable(held, shape=known.shapes.get(change_of_name(name)))))
-    return Holdings(tuple(searchable), tuple(dict.fromkeys(unsearched)))
-
-
-def _searchable(held: HeldVersion, path: str, known: tuple[DataFile, FileShape] | None) -> Searchable:
-    if known is None:
-        return Searchable(held, path)
-    file, shape = known
-    same = file.size_bytes == held.size_bytes and file.etag in ("", held.etag)
-    return Searchable(held, path, file if same else None, shape)
-
-
-@dataclass
-class _Known:
-    """What all records say, those of undone, lost and never landed changes too: path → file and shape, change → shape, renames."""
-
-    files: dict[str, tuple[DataFile, FileShape]] = field(default_factory=dict)
-    shapes: dict[str, FileShape] = field(default_factory=dict)
-    renames: list[Rename] = field(default_factory=list)
-    _older: dict[int, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-
-    def with_older_names(self, item: Searchable) -> Searchable:
-        generation = item.shape.generation if item.shape is not None else 0
-        if generation not in self._older:
-            self._older[generation] = older_names(self.renames, generation)
-        return replace(item, older=self._older[generation])
-
-
-def _known(s3: Any, lake: S3Uri) -> _Known:
-    known = _Known()
-    for record in _all_records(s3, lake):
-        shape = FileShape(record.schema, record.primary_key, record.partitioning, record.generation.number)
-        known.shapes[record.id] = shape
-        known.renames += renames_of(record)
-        for file in record.added:
-            known.files.setdefault(file.path, (file, shape))
-    return known
-
-
-def _all_records(s3: Any, lake: S3Uri) -> Iterable[ChangeRecord]:
-    changes = list(list_records(s3, lake))
-    for at in range(0, len(changes), READ_AT_ONCE):
-        yield from read_records(s3, lake, changes[at : at + READ_AT_ONCE])
-
-
-# --- doing
 
 
 def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", dry_run: bool = False) -> Act:
@@ -184,14 +73,15 @@ def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", 
                 run.finish()
                 _check_head(run, from_change)
             finish_erases(run)
-        plan, found = plan_erase(run.s3, run.state, run.snapshot, eraser)
+        planned = plan_erase(run.s3, run.state, run.snapshot, eraser)
+        plan = planned.plan
         if shown and plan.digest != shown:
             raise _moved_on(run, f"{len(plan.versions)} version(s) hold one of the keys now, and not those that were shown")
         run.context.log.event("plan", dry_run=dry_run, **plan.facts())
         if dry_run:
             run.note = "dry run: nothing was changed"
             return
-        record = run.change(lambda change: _work(run, eraser, plan, found, salt, change), action=KIND)
+        record = run.change(lambda change: _work(run, eraser, planned, salt, change), action=KIND)
         if record.id not in run.snapshot.erases:
             raise RetryLater(
                 f"the uploads of the erase {record.id} of {run.state.path} were gone before they were published; it was taken back",
@@ -234,9 +124,9 @@ def _moved_on(run: TableRun, what: str) -> CommitRefused:
     )
 
 
-def _work(run: TableRun, eraser: Eraser, plan: ErasePlan, found: Found, salt: str, change: str) -> Work:
+def _work(run: TableRun, eraser: Eraser, planned: Planned, salt: str, change: str) -> Work:
     """The change: nothing of raw moves, and a reload that a person asked for by LastFullLoadDate still waits."""
-    snapshot = run.snapshot
+    snapshot, plan, found = run.snapshot, planned.plan, planned.found
     done = eraser.rewrite(run.state, snapshot, found, change) if plan.files else Rewritten()
     if done.superseded != plan.files:
         raise _differs(f"{len(done.superseded)} files were written anew, not the {len(plan.files)} that were found")
@@ -258,8 +148,26 @@ def _work(run: TableRun, eraser: Eraser, plan: ErasePlan, found: Found, salt: st
         values={**kept, ATTRIBUTE: change},
         erased=plan.versions,
         erased_keys=hashed(plan.columns, salt, found.texts),
+        history=_history_work(run, eraser, planned, change),
         details=plan.facts(),
     )
+
+
+def _history_work(run: TableRun, eraser: Eraser, planned: Planned, change: str) -> HistoryWork | None:
+    """The history table's files without the keys; None where none of them holds one."""
+    history, found, plan = planned.history, planned.history_found, planned.plan
+    if found is None or not plan.history_files:
+        return None
+    own = replace(run.state, out_path=str(history_lake(run.state.lake)))
+    done = eraser.rewrite(own, history, found, change, is_history=True)
+    if done.superseded != plan.history_files or done.counts.deleted != plan.history_rows:
+        raise _differs(
+            f"{len(done.superseded)} files and {done.counts.deleted} rows of the history table, not {len(plan.history_files)} and"
+            f" {plan.history_rows}"
+        )
+    at = run.snapshot.history
+    stale = at is None or at.is_stale
+    return HistoryWork(history.schema, history.primary_key, done.added, done.superseded, is_stale=stale)
 
 
 def _differs(what: str) -> DmslakeError:
@@ -292,7 +200,9 @@ def finish_erases(run: TableRun) -> int:
 
 def _remove(run: TableRun, left: tuple[tuple[ErasedVersion, bool], ...]) -> None:
     lake = run.state.lake
-    needed = [each.key for each, _ in left if each.key[len(lake.key) :] in run.snapshot.files and each.key.startswith(lake.key)]
+    folders = ((lake, run.snapshot), (history_lake(lake), run.history()))
+    in_use = {folder.key + path for folder, snapshot in folders for path in snapshot.files}
+    needed = [each.key for each, _ in left if each.key in in_use]
     if needed:
         raise DmslakeError(
             f"{len(needed)} version(s) on the list of an erase are of files that the table has now, first {needed[0]}",
@@ -309,11 +219,12 @@ def _remove(run: TableRun, left: tuple[tuple[ErasedVersion, bool], ...]) -> None
 
 def _drop_older_uploads(run: TableRun, newest: str) -> None:
     """Abort what changes before the erase uploaded and never completed. Later ones, a staged change's too, are built on erased rows."""
-    lake = run.state.lake
-    uploads = list_open_uploads(run.s3, lake.bucket, lake.key)
-    older = [upload for upload in uploads if "" < change_of_path(upload.key[len(lake.key) :]) < newest]
+    older = []
+    for lake in (run.state.lake, history_lake(run.state.lake)):
+        uploads = list_open_uploads(run.s3, lake.bucket, lake.key)
+        older += [upload for upload in uploads if "" < change_of_path(upload.key[len(lake.key) :]) < newest]
     run.lease.check()
-    in_parallel(lambda upload: abort_upload(run.s3, lake.bucket, upload.key, upload.id), older)
+    in_parallel(lambda upload: abort_upload(run.s3, run.state.lake.bucket, upload.key, upload.id), older)
 
 
 def _clear(run: TableRun) -> None:

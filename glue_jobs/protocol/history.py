@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from glue_jobs.aws.objects import list_files
-from glue_jobs.aws.records import list_records, read_record, read_records
+from glue_jobs.aws.records import list_hidden_records, list_records, read_record, read_records
 from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import TableBlocked, blocked
+from glue_jobs.core.history_table import COLUMNS, history_lake, is_changed_by
 from glue_jobs.core.ids import ChangeId, attachment_name
 from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.record import ChangeRecord
@@ -63,8 +64,12 @@ def _is_marked(s3: Any, lake: S3Uri, change: str, ending: str) -> bool:
 
 
 def greatest_fence(s3: Any, lake: S3Uri) -> int:
-    """The greatest fence in the names of the table's records, 0 without any: a new item's fence starts above it."""
-    return max((ChangeId.parse(change).fence for change in list_records(s3, lake)), default=0)
+    """The greatest fence in the names of the table's records, 0 without any: a new item's fence starts above it.
+
+    Where no record is visible those that a forget has hidden count, so that no request from before it can land on the new item.
+    """
+    changes = list(list_records(s3, lake)) or list_hidden_records(s3, lake)
+    return max((ChangeId.parse(change).fence for change in changes), default=0)
 
 
 def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: str) -> None:
@@ -75,6 +80,7 @@ def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: s
     """
     for change in list_records(s3, lake, head):
         if ChangeId.parse(change).fence > fence_before or _was_published(s3, lake, read_record(s3, lake, change)):
+            check_no_history(read_record(s3, lake, change), lake, path)
             raise blocked(
                 "state-went-back",
                 "the table's item is older than its change records: it was deleted, restored from a backup or overwritten",
@@ -85,6 +91,20 @@ def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: s
             )
 
 
+def check_no_history(record: ChangeRecord, lake: S3Uri, path: str) -> None:
+    """Refuse a table whose folder is another table's history, as `record`, one of those in it, tells."""
+    if record.table == path or record.schema[-len(COLUMNS) :] != COLUMNS:
+        return
+    raise blocked(
+        "history-folder-taken",
+        "the table's folder is the history table of another",
+        where=str(lake),
+        expected="a folder of its own",
+        found=f"the row versions of {record.table}",
+        todo=f"set out_path of {path} to another folder (s3://bucket/prefix/schema/table/)",
+    )
+
+
 def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
     """Whether the record's change was published: an uploaded file has data, or, where none was uploaded, a superseded one is hidden.
 
@@ -93,6 +113,9 @@ def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
     """
     if record.staged:
         return False  # if it was committed, that change has a record of its own
+    beside = is_changed_by(record)
+    if beside and not (record.added or record.superseded):  # only its history changed
+        return _was_published(s3, history_lake(lake), read_record(s3, history_lake(lake), beside))
     uploaded = [file for file in record.added if file.upload is not None]
     if uploaded:
         versions = key_versions(s3, lake.bucket, lake.key + uploaded[0].path)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from glue_jobs.core.erasure import BACK, back_text
 from glue_jobs.core.errors import TableBlocked
-from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, Truncate, plan_table, signature
+from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, plan_table, signature
 from glue_jobs.core.raw_gone import UNKNOWN_EXPIRY
-from glue_jobs.core.truncate import truncated
+from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.work import Task, Work, Worker
+from glue_jobs.protocol.history_table import check_free
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.raw import list_raw
 from glue_jobs.protocol.stage import pause_for
@@ -48,9 +49,12 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
 
 def _take(run: TableRun, worker: Worker, action: Action) -> None:
     def work(change: str) -> Work:
-        if isinstance(action, Truncate):
-            return truncated(run.snapshot, action.reason)
-        return worker(Task(run.state, run.snapshot, action, change, run.context.settings, run.staging))
+        history = Snapshot()
+        if run.state.keeps_history:
+            history = run.history()
+            if run.snapshot.history is None:
+                check_free(run.s3, run.state.lake, str(run.state.path))
+        return worker(Task(run.state, run.snapshot, action, change, run.context.settings, run.staging, history, run.context.clock()))
 
     record = run.change(work, action=type(action).__name__, **_sizes(action))
     if record.details.get(BACK):

@@ -19,6 +19,7 @@ from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import DmslakeError, LeaseHeld, TableBlocked, UsageError, name_table
 from glue_jobs.core.paths import TablePath, find_path
+from glue_jobs.core.printable import error_lines
 from glue_jobs.core.settings import Settings, parse_arguments, read_settings
 from glue_jobs.core.state import read_state
 from glue_jobs.protocol.history import greatest_fence
@@ -77,7 +78,7 @@ def run_job(job: str, make_act: MakeAct, argv: Sequence[str], environment: Mappi
             paths = [find_path(text, _known(table, text)) for text in settings.paths]
     except DmslakeError as error:
         log.event("failed", error=describe(error))
-        print(error, file=sys.stderr)
+        print(*error_lines(error), sep="\n", file=sys.stderr)
         return error.exit_code
     codes = [run_table(context, path, act) for path in paths]
     return worst(codes)

@@ -15,6 +15,7 @@ from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
+from glue_jobs.protocol.history_table import unhistory
 
 
 def catalog_columns(snapshot: Snapshot) -> tuple[Schema, list[tuple[str, str]]]:
@@ -78,6 +79,8 @@ def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapsho
         timestamp_column=before.timestamp_column,
         cursor_after=before.cursor,
         last_full_load=before.last_full_load,
+        history=unhistory(s3, state.lake, lost, before),
+        history_at=before.history,
         requests=("Erasing",) if state.erasing == lost.id else (),  # it removed nothing: that waits for converge
     )
 

@@ -17,7 +17,7 @@ from glue_jobs.core.errors import LeaseLost, UsageError, blocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.state import TableState, read_state
-from glue_jobs.protocol.history import greatest_fence, last_published
+from glue_jobs.protocol.history import check_no_history, greatest_fence, last_published
 from glue_jobs.protocol.lease import take_lease
 
 
@@ -75,6 +75,7 @@ def _find(s3: Any, state: TableState) -> Recovered:
     if not head:
         raise UsageError(f"{state.path} has no change record with a published file", "nothing-to-recover", "the next run loads the table")
     record = read_record(s3, state.lake, head)
+    check_no_history(record, state.lake, str(state.path))
     known = greatest_fence(s3, state.lake)
     return Recovered(
         path=str(state.path),

@@ -21,18 +21,21 @@ from glue_jobs.aws.records import read_record
 from glue_jobs.aws.versions import versions_of
 from glue_jobs.core.erasure import NOTHING_ERASED
 from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.paths import S3Uri, TablePath
 from glue_jobs.core.record import ChangeRecord, DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState, read_state
-from glue_jobs.core.verify import compare_folder
-from glue_jobs.core.work import Work
+from glue_jobs.core.verify import Folder, compare_folder
+from glue_jobs.core.work import HistoryWork, Work
+from glue_jobs.protocol.converge import Folder as Published
 from glue_jobs.protocol.converge import UploadsGone, converge
 from glue_jobs.protocol.history import check_not_behind, snapshot_of
 from glue_jobs.protocol.job import run_here
 from glue_jobs.protocol.restore import Source, copy_files, find_sources
 from glue_jobs.protocol.table_run import JobContext, TableRun
-from glue_jobs.protocol.verify import GONE, Place, in_publish, list_folder, of_catalog, sort_strays
+from glue_jobs.protocol.verify import Place, of_catalog
+from glue_jobs.protocol.verify_folder import GONE, HistoryLook, in_publish, list_folder, look_at_history, sort_strays
 
 NAMED = 3  # files that an error names
 
@@ -50,28 +53,58 @@ class RepairPlan:
     sources: dict[str, Source] = field(default_factory=dict)
     gone: tuple[DataFile, ...] = ()
     catalog: tuple[str, ...] = ()
+    history: HistoryRepair | None = None
 
     @property
     def is_nothing(self) -> bool:
-        return not (self.finish or self.complete or self.hide or self.restore or self.gone or self.catalog)
+        own = self.finish or self.complete or self.hide or self.restore or self.gone or self.catalog
+        return not own and (self.history is None or self.history.plan.is_nothing)
+
+    @property
+    def cannot(self) -> tuple[DataFile, ...]:
+        """The files that can't be restored, the history table's among them."""
+        return (*self.gone, *(self.history.plan.gone if self.history else ()))
 
     def steps(self) -> list[str]:
         """The plan for people, in the order in which it is done."""
         steps = [f"finish {self.finish}"] if self.finish else []
-        steps += [f"complete the upload of {file.path}" for file in self.complete]
-        if self.gone:
-            return [*steps, *(f"can't restore {file.path}: its data version is no more" for file in self.gone)]
-        steps += [f"restore {file.path} ({file.rows} rows, {file.size_bytes} bytes)" for file in self.restore]
-        steps += [f"hide {path} ({why})" for path, why in self.hide.items()]
-        return [*steps, *([f"write the catalog ({', '.join(self.catalog)})"] if self.catalog else [])]
+        plans = [(self, ""), *([(self.history.plan, " of the history table")] if self.history else [])]
+        for plan, whose in plans:
+            steps += [f"complete the upload of {file.path}{whose}" for file in plan.complete]
+        if self.cannot:
+            return [
+                *steps,
+                *(f"can't restore {file.path}{whose}: its data version is no more" for plan, whose in plans for file in plan.gone),
+            ]
+        for plan, whose in plans:
+            steps += [f"restore {file.path}{whose} ({file.rows} rows, {file.size_bytes} bytes)" for file in plan.restore]
+            steps += [f"hide {path}{whose} ({why})" for path, why in plan.hide.items()]
+        codes = [*self.catalog, *(self.history.plan.catalog if self.history else ())]
+        return [*steps, *([f"write the catalog ({', '.join(codes)})"] if codes else [])]
+
+
+@dataclass(frozen=True)
+class HistoryRepair:
+    """What a repair does to the history table."""
+
+    look: HistoryLook
+    plan: RepairPlan
 
 
 def plan_repair(place: Place, state: TableState, head: ChangeRecord, snapshot: Snapshot) -> RepairPlan:
     """What a repair would do for the table as it stands. Reads only."""
+    check_not_behind(place.s3, state.lake, state.head, state.fence or 0, str(state.path))
+    plan = _plan_folder(place, state, head, snapshot, compare_folder(snapshot, list_folder(place.s3, state.lake)))
+    if snapshot.history is None:
+        return plan
+    look = look_at_history(place.s3, state, head, snapshot.history)
+    beside = _plan_folder(place, look.state, look.record, look.snapshot, look.folder)
+    return replace(plan, history=HistoryRepair(look, replace(beside, finish="")))
+
+
+def _plan_folder(place: Place, state: TableState, head: ChangeRecord, snapshot: Snapshot, folder: Folder) -> RepairPlan:
     s3, lake = place.s3, state.lake
-    check_not_behind(s3, lake, state.head, state.fence or 0, str(state.path))
     awaited = in_publish(state, head)
-    folder = compare_folder(snapshot, list_folder(s3, lake))
     missing = [file for file in folder.missing if file.path not in awaited]
     complete = _never_visible(s3, lake, head, missing)
     wanted = [file for file in missing if file not in complete] + [file for file, _ in folder.overwritten if file.path not in awaited]
@@ -133,29 +166,44 @@ class Repair:
 
     def _carry_out(self, run: TableRun, head: ChangeRecord) -> None:
         plan = self.plan
-        if plan.complete:
+        beside = plan.history
+        if plan.complete or (beside and beside.plan.complete):
             plan = self.plan = self._complete(run, head)
-        if plan.gone:
+            beside = plan.history
+        if plan.cannot:
             raise _gone(run.state.lake, plan)
-        if plan.restore:
+        if plan.restore or (beside and beside.plan.restore):
             self.change = run.change(lambda change: _work(run, plan, change), action="repair").id
-        if plan.hide:
-            run.lease.check()
-            hide(run.s3, run.state.lake.bucket, [run.state.lake.key + path for path in plan.hide])
-        if plan.catalog:
+        for lake, one in ((run.state.lake, plan), *([(beside.look.state.lake, beside.plan)] if beside else [])):
+            if one.hide:
+                run.lease.check()
+                hide(run.s3, lake.bucket, [lake.key + path for path in one.hide])
+        if plan.catalog or (beside and beside.plan.catalog):
             run.redo_catalog()
 
     def _complete(self, run: TableRun, head: ChangeRecord) -> RepairPlan:
         """Converge narrowed to the uploads that are wanted; those that are gone are found to have no source."""
         run.lease.check()
-        paths = {file.path for file in self.plan.complete}
-        narrowed = replace(head, added=tuple(file for file in head.added if file.path in paths), superseded=())
+        beside = self.plan.history
+        folders = [Published(beside.look.state.lake, _narrowed(beside.look.record, beside.plan))] if beside else []
         try:
-            converge(run.s3, run.state.lake, narrowed, redo=True)
+            converge(run.s3, run.state.lake, _narrowed(head, self.plan), redo=True, beside=folders)
         except UploadsGone:
             left = plan_repair(_place(run), run.state, head, run.snapshot)
-            return replace(left, complete=(), gone=(*left.gone, *left.complete))
+            history = replace(left.history, plan=_given_up(left.history.plan)) if left.history else None
+            return replace(_given_up(left), history=history)
         return self.plan
+
+
+def _narrowed(record: ChangeRecord, plan: RepairPlan) -> ChangeRecord:
+    """The record with the uploads that the plan completes, and nothing to hide."""
+    paths = {file.path for file in plan.complete}
+    return replace(record, added=tuple(file for file in record.added if file.path in paths), superseded=())
+
+
+def _given_up(plan: RepairPlan) -> RepairPlan:
+    """The plan after uploads were found to be gone: what still waits for one has no source."""
+    return replace(plan, complete=(), gone=(*plan.gone, *plan.complete))
 
 
 def _place(run: TableRun) -> Place:
@@ -174,6 +222,8 @@ def _work(run: TableRun, plan: RepairPlan, change: str) -> Work:
         like=snapshot,
         added=copy_files(run.s3, run.state.lake, plan.restore, plan.sources, change),
         superseded=tuple(sorted(file.path for file in plan.restore)),
+        history=_history_work(run, plan.history, change) if plan.history else None,
+        history_at=snapshot.history,
         schema=snapshot.schema,
         primary_key=snapshot.primary_key,
         partitioning=snapshot.partitioning,
@@ -186,10 +236,27 @@ def _work(run: TableRun, plan: RepairPlan, change: str) -> Work:
     )
 
 
+def _history_work(run: TableRun, repair: HistoryRepair, change: str) -> HistoryWork | None:
+    """The history table's snapshot with copies in place of what is not there; None where all is there."""
+    plan, snapshot, at = repair.plan, repair.look.snapshot, run.snapshot.history
+    if not plan.restore:
+        return None
+    return HistoryWork(
+        schema=snapshot.schema,
+        primary_key=snapshot.primary_key,
+        added=copy_files(run.s3, repair.look.state.lake, plan.restore, plan.sources, change),
+        superseded=tuple(sorted(file.path for file in plan.restore)),
+        target=snapshot.stands_for,
+        is_stale=at is not None and at.is_stale,
+    )
+
+
 def _gone(lake: S3Uri, plan: RepairPlan) -> DmslakeError:
-    names = ", ".join(str(lake.join(file.path)) for file in plan.gone[:NAMED])
-    more = f" and {len(plan.gone) - NAMED} more" if len(plan.gone) > NAMED else ""
-    return DmslakeError(f"{len(plan.gone)} data file(s) can't be restored, so none was: {names}{more}", "version-gone", GONE)
+    places = [str(lake.join(file.path)) for file in plan.gone]
+    places += [str(history_lake(lake).join(file.path)) for file in (plan.history.plan.gone if plan.history else ())]
+    names = ", ".join(places[:NAMED])
+    more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+    return DmslakeError(f"{len(places)} data file(s) can't be restored, so none was: {names}{more}", "version-gone", GONE)
 
 
 @dataclass(frozen=True)
@@ -210,7 +277,7 @@ def preview_repair(place: Place, path: TablePath) -> Repaired:
         return Repaired()
     head = read_record(place.s3, state.lake, state.head)
     plan = plan_repair(place, state, head, snapshot_of(place.s3, state.lake, head))
-    return Repaired(steps=tuple(plan.steps()), error=_gone(state.lake, plan) if plan.gone else None)
+    return Repaired(steps=tuple(plan.steps()), error=_gone(state.lake, plan) if plan.cannot else None)
 
 
 def repair_table(context: JobContext, path: TablePath) -> Repaired:

@@ -22,7 +22,7 @@ def read_fold(s3: Any, lake: S3Uri, path: TablePath, change: str) -> Fold:
         check_inputs(str(path), path.raw.bucket, records, listed)
     erased = read_erased(s3, lake, head.erases)
     folder = changes_folder(lake)
-    keys = {name: folder.join(name).key for record in records if record.given for name in (record.given.deletes, record.given.updates)}
+    keys = {name: folder.join(name).key for record in records if record.given for name in record.given.attachments}
     is_adopted = bool(records) and records[0].kind == ADOPT
     adopted = tuple(read_snapshot(s3, lake, records[0].id).files.values()) if is_adopted else ()
     return Fold(head, records, erased, dict(gone_attachments(records, erased, keys)), adopted)

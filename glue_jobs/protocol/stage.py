@@ -28,15 +28,17 @@ from typing import Any
 
 from glue_jobs.aws.buckets import abort_days
 from glue_jobs.aws.records import read_record, write_attachment
-from glue_jobs.aws.uploads import has_parts, list_open_uploads
+from glue_jobs.aws.uploads import abort_upload, has_parts, list_open_uploads
 from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseLost, TableBlocked, UsageError
+from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.staged import edited_since, is_paused_for, pause_text
 from glue_jobs.core.state import TableState
-from glue_jobs.protocol.converge import abort_uploads, in_parallel
+from glue_jobs.protocol.converge import in_parallel
 from glue_jobs.protocol.history import DISCARDED, is_discarded
+from glue_jobs.protocol.history_table import uploads_of
 from glue_jobs.protocol.lineage import HISTORY_TODO, Lineage
 from glue_jobs.protocol.table_run import TableRun
 
@@ -101,8 +103,9 @@ def read_staged(s3: Any, lake: S3Uri, change: str) -> ChangeRecord:
 
 
 def list_uploads(s3: Any, lake: S3Uri) -> dict[tuple[str, str], datetime]:
-    """The open uploads in the table's folder."""
-    return {(upload.key, upload.id): upload.started for upload in list_open_uploads(s3, lake.bucket, lake.key)}
+    """The open uploads in the table's folder, and in that of its history table."""
+    found = [upload for folder in (lake, history_lake(lake)) for upload in list_open_uploads(s3, folder.bucket, folder.key)]
+    return {(upload.key, upload.id): upload.started for upload in found}
 
 
 def look_at(s3: Any, lake: S3Uri, lineage: Lineage, record: ChangeRecord, uploads: OpenUploads) -> StagedChange:
@@ -115,7 +118,7 @@ def look_at(s3: Any, lake: S3Uri, lineage: Lineage, record: ChangeRecord, upload
         between.append(later.id)
     if is_discarded(s3, lake, record.id):
         return StagedChange(record, DISCARDED)
-    keys = [(lake.key + file.path, file.upload.id) for file in record.added if file.upload]
+    keys = [(key, upload.id) for key, upload in uploads_of(s3, lake, record)]
     if any(key not in uploads for key in keys):
         return StagedChange(record, GONE, between=tuple(reversed(between)))
     until = _until(s3, lake, [uploads[key] for key in keys])
@@ -197,8 +200,7 @@ def check_can_commit(run: TableRun, staged: ChangeRecord) -> None:
 
 def _have_parts(s3: Any, lake: S3Uri, staged: ChangeRecord) -> bool:
     """Whether each upload has the parts that the record says, and no others."""
-    files = [(lake.key + file.path, file.upload) for file in staged.added if file.upload]
-    return all(in_parallel(lambda file: has_parts(s3, lake.bucket, file[0], file[1]), files))
+    return all(in_parallel(lambda file: has_parts(s3, lake.bucket, file[0], file[1]), uploads_of(s3, lake, staged)))
 
 
 def discard_todo(state: TableState, change: str) -> str:
@@ -238,9 +240,9 @@ class DiscardStaged:
         if found.standing != DISCARDED:
             run.lease.check()
             write_attachment(s3, lake, staged.id, DISCARDED, b"")
-        left = [file for file in staged.added if file.upload and (lake.key + file.path, file.upload.id) in uploads]
+        left = [(key, upload.id) for key, upload in uploads_of(s3, lake, staged) if (key, upload.id) in uploads]
         run.lease.check()
-        abort_uploads(s3, lake, left)
+        in_parallel(lambda upload: abort_upload(s3, lake.bucket, *upload), left)
         self.aborted = len(left)
         self._lift(run, staged.id)
 

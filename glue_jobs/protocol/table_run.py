@@ -15,7 +15,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Callable
 
@@ -24,9 +24,10 @@ from glue_jobs.aws.clients import Clients, Deadline
 from glue_jobs.aws.records import read_record, write_attachment, write_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import DmslakeError, LeaseLost, TableBlocked, blocked
+from glue_jobs.core.history_table import history_catalog_name, history_lake, history_record, is_changed_by
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.intake import blocked_by
-from glue_jobs.core.paths import catalog_name
+from glue_jobs.core.paths import S3Uri, catalog_name
 from glue_jobs.core.record import GOES_TO, ChangeRecord, summary
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot, apply
@@ -34,13 +35,14 @@ from glue_jobs.core.staged import as_committed, as_staged, commit_of
 from glue_jobs.core.state import TableState, read_state
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.commit import answered, commit, make_record
-from glue_jobs.protocol.converge import UploadsGone, abort_uploads, converge
+from glue_jobs.protocol.converge import UploadsGone, converge
 from glue_jobs.protocol.history import check_not_behind, read_snapshot, snapshot_of
+from glue_jobs.protocol.history_table import abort_change, folders_beside
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lease import Lease
 from glue_jobs.protocol.publish import given_back, undo_of_lost, update_catalog
 
-BY_A_PERSON = (*GOES_TO, "apply", "erase")  # kinds of changes that no run makes by itself
+BY_A_PERSON = (*GOES_TO, "apply", "edit", "erase")  # kinds of changes that no run makes by itself
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class TableRun:
     def _stage(self, work: Work, change: str) -> ChangeRecord:
         """Keep the change for a person to look at: its uploads wait, nobody reads its record, the table stays as it is."""
         record = as_staged(self._record(work, change), work, self.state)
-        self._attach(work, change)
+        self._attach(work, record)
         write_record(self.s3, self.state.lake, record)
         self.staged.append(record)
         self.context.log.event("staged", **summary(record))
@@ -143,7 +145,7 @@ class TableRun:
 
     def _commit(self, work: Work, change: str, given_back: Mapping[str, Any] | None = None) -> ChangeRecord:
         record = self._record(work, change)
-        self._attach(work, change)
+        self._attach(work, record)
         return self._land(record, {**self._values(record), **work.values, **(given_back or {})}, work.requests)
 
     def _record(self, work: Work, change: str) -> ChangeRecord:
@@ -151,9 +153,18 @@ class TableRun:
         hours = self.context.settings.limits.late_window_hours if self.state.late_window_hours is None else self.state.late_window_hours
         return make_record(self.state, self.snapshot, work, change, now=now, run_id=self.context.settings.run_id, window_hours=hours)
 
-    def _attach(self, work: Work, change: str) -> None:
+    def _attach(self, work: Work, record: ChangeRecord) -> None:
+        """Write what stands beside the record, before it."""
         for ending, data in work.attachments.items():
-            write_attachment(self.s3, self.state.lake, change, ending, data)
+            write_attachment(self.s3, self.state.lake, record.id, ending, data)
+        if work.history is not None:
+            beside = history_record(record, work.history, self.history())
+            write_record(self.s3, S3Uri.folder(beside.lake), beside)
+
+    def history(self) -> Snapshot:
+        """The snapshot of the history table that belongs to the head, the empty one where there is none."""
+        at = self.snapshot.history
+        return read_snapshot(self.s3, history_lake(self.state.lake), at.change) if at is not None else Snapshot()
 
     def _land(self, record: ChangeRecord, values: Mapping[str, Any], requests: tuple[str, ...]) -> ChangeRecord:
         """Commit the record, and go on from its snapshot. requests: attributes that the commit removes."""
@@ -189,7 +200,7 @@ class TableRun:
     def _publish(self, record: ChangeRecord, *, redo: bool, everything: bool = False) -> None:
         if self.state.publishing:
             try:
-                converge(self.s3, self.state.lake, record, redo=redo)
+                converge(self.s3, self.state.lake, record, redo=redo, beside=folders_beside(self.s3, self.state.lake, record))
             except UploadsGone as error:
                 self._take_back(record, error)
                 return
@@ -208,7 +219,7 @@ class TableRun:
         self.context.log.event("uploads-gone", change=lost.id, message=error.message)
         before = read_snapshot(self.s3, self.state.lake, lost.parent)
         work = undo_of_lost(self.s3, self.state, lost, before)
-        abort_uploads(self.s3, self.state.lake, lost.added)
+        abort_change(self.s3, self.state.lake, lost)
         self.snapshot = snapshot_of(self.s3, self.state.lake, lost)
         record = self._commit(work, self._next_id(), given_back(self.state, lost))
         ends = ": do it again" if lost.staged_as or lost.kind in BY_A_PERSON else " and is done again"
@@ -235,12 +246,27 @@ class TableRun:
             glue, database = self.context.clients.glue, self.context.settings.database
             try:
                 update_catalog(glue, database, name, self.state, self.snapshot, partitions, self.lease.fence, refresh)
+                self._history_catalog(name, record, refresh, everything or self.catalog_failed)
             except Exception as error:  # noqa: BLE001 - whatever it is, the change stands and the report says so
                 self.warnings.append(f"catalog table {name} was not updated ({type(error).__name__}: {error}); the next run tries again")
                 self.catalog_failed = True
                 self.context.log.event("catalog-failed", change=record.id, error=str(error)[:500])
                 return
         self._clear(self.context.table.clear_catalog_pending, self.state.catalog_pending)
+
+    def _history_catalog(self, name: str, record: ChangeRecord, refresh: bool, everything: bool) -> None:
+        """The same for the history table, where the change touched it or all is to be looked at."""
+        changed = is_changed_by(record)
+        if self.snapshot.history is None or not (changed or everything):
+            return
+        history = self.history()
+        lake = history_lake(self.state.lake)
+        added = () if record.kind in GOES_TO or not changed else read_record(self.s3, lake, changed, with_checkpoint=False).added
+        files = history.files.values() if everything else added
+        state = replace(self.state, out_path=str(lake))
+        glue, database = self.context.clients.glue, self.context.settings.database
+        partitions = {file.partition for file in files}
+        update_catalog(glue, database, history_catalog_name(name), state, history, partitions, self.lease.fence, refresh)
 
     def blocked_value(self, error: TableBlocked) -> str:
         """The attribute Blocked for an error of this run.

@@ -17,6 +17,7 @@ from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import read_record
 from glue_jobs.core.erasure import NOTHING_ERASED, Erased, version_erased
 from glue_jobs.core.errors import CommitRefused, UsageError, blocked
+from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord, Counts, DataFile
 from glue_jobs.core.snapshot import Snapshot
@@ -24,6 +25,7 @@ from glue_jobs.core.state import TableState
 from glue_jobs.core.undo import UndoPlan, Wish, plan_undo, root, rows_apart
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.history import read_snapshot, snapshot_of
+from glue_jobs.protocol.history_table import HistoryUndo, plan_history_undo
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.lineage import Lineage, find_goal
 from glue_jobs.protocol.restore import Source, copy_files, erased_file, find_sources
@@ -38,6 +40,7 @@ class Prepared:
 
     plan: UndoPlan
     sources: dict[str, Source]
+    history: HistoryUndo = HistoryUndo()
 
 
 def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str | None = None) -> Prepared:
@@ -66,7 +69,10 @@ def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str
     sources, gone = find_sources(s3, state.lake, plan.restored, erased)
     if gone:
         raise _version_gone(s3, state, head, since, gone, erased)
-    return Prepared(plan, sources)
+    history = plan_history_undo(s3, state.lake, head, goal, erased)
+    if history.gone:
+        raise _history_gone(state, history.gone)
+    return Prepared(plan, sources, history)
 
 
 def roll_back(wish: Wish, dry_run: bool = False, from_change: str = "") -> Act:
@@ -117,6 +123,8 @@ def work_of(s3: Any, lake: S3Uri, prepared: Prepared, change: str) -> Work:
         last_full_load=after.last_full_load,
         skipped=plan.skipped,
         counts=Counts(),
+        history=prepared.history.work(s3, lake, change),
+        history_at=prepared.history.at,
         values=plan.values,
         requests=("Paused",) if plan.lifts_pause else (),
         details={
@@ -192,6 +200,12 @@ def _version_gone(
         return version_erased(state.lake.bucket, state.lake.key + file.path, erase, what, f"nothing was changed; {where}")
     key = state.lake.key + gone[0].path
     return version_gone(state.lake.bucket, key, f"{len(gone)} data file(s) of that change, this one first", f"nothing was changed; {where}")
+
+
+def _history_gone(state: TableState, gone: Sequence[DataFile]) -> Exception:
+    lake = history_lake(state.lake)
+    todo = "nothing was changed; restore to a later change, whose history files are all there"
+    return version_gone(lake.bucket, lake.key + gone[0].path, f"{len(gone)} file(s) of that change's history table, this one first", todo)
 
 
 def oldest_restorable(s3: Any, lake: S3Uri, head: Snapshot, newest_first: Sequence[str], erased: Erased = NOTHING_ERASED) -> str:

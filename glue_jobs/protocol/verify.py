@@ -8,23 +8,22 @@ Data files never change, so reading them may take as long as it takes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from glue_jobs.aws.buckets import check_lake_bucket
 from glue_jobs.aws.catalog import read_table
-from glue_jobs.aws.erased import left_versions, read_erased
-from glue_jobs.aws.objects import list_files
+from glue_jobs.aws.erased import left_versions
 from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.aws.state_table import StateTable
-from glue_jobs.aws.uploads import OpenUpload, list_open_uploads
-from glue_jobs.core.errors import ConfigurationError, TableBlocked, UsageError
+from glue_jobs.aws.uploads import list_open_uploads
+from glue_jobs.core.errors import UsageError
+from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri, TablePath, catalog_name, changes_folder
 from glue_jobs.core.raw_names import RawFile
-from glue_jobs.core.record import ChangeRecord
+from glue_jobs.core.record import ChangeRecord, HistoryAt
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState, read_state
 from glue_jobs.core.verify import (
@@ -36,28 +35,28 @@ from glue_jobs.core.verify import (
     Finding,
     Folder,
     Verified,
-    change_in_name,
     compare_catalog,
     compare_folder,
-    foreign,
-    overwritten,
+    of_living,
 )
-from glue_jobs.protocol.history import check_not_behind, is_discarded, snapshot_of
-from glue_jobs.protocol.lineage import Lineage
+from glue_jobs.protocol.history import check_not_behind, snapshot_of
 from glue_jobs.protocol.publish import catalog_columns
 from glue_jobs.protocol.raw import raw_notes
-from glue_jobs.protocol.restore import find_sources
+from glue_jobs.protocol.verify_folder import HistoryLook, list_folder, look_at_history, of_folder, of_uploads, told
 
 TRIES = 5
 LOOKS_PER_LEASE = 10
 WAIT_SECONDS = 0.5  # before another look at a table that moved; also the most between two looks at a lease
 RUN = "`dmslake run PATH` (also if the table is paused), or " + REPAIR
-GONE = (
-    "the bytes are gone: `dmslake history PATH` shows changes that can still be restored (`dmslake rollback PATH --to CHANGE`);"
-    " otherwise reload the table in DMS, then `dmslake reload PATH`"
-)
-# Reads the data files (path below the folder → object that is there as the record says) and says what is wrong with them.
 CheckFiles = Callable[[Any, S3Uri, Snapshot, Mapping[str, RawFile]], FileReport]
+
+
+@dataclass(frozen=True)
+class FileChecks:
+    """What reads data files: those of the lake table, those of its history table."""
+
+    files: CheckFiles
+    history: CheckFiles
 
 
 @dataclass(frozen=True)
@@ -77,20 +76,23 @@ class _Look:
     findings: tuple[Finding, ...]
     snapshot: Snapshot = Snapshot()
     folder: Folder | None = None
+    history: HistoryLook | None = None
 
 
-def verify(place: Place, path: TablePath, check_files: CheckFiles | None = None, wait: Callable[[float], None] = time.sleep) -> Verified:
-    """What is not as the table's head says. check_files: None for the quick check, which reads no data file."""
+def verify(place: Place, path: TablePath, checks: FileChecks | None = None, wait: Callable[[float], None] = time.sleep) -> Verified:
+    """What is not as the table's head says. checks: None for the quick check, which reads no data file."""
     started = time.monotonic()
-    checked = "quick" if check_files is None else "full"
+    checked = "quick" if checks is None else "full"
     found = _settled_look(place, path, wait)
     if found is None:
         note = Finding("run-working", NOTE, str(path), "a table that stands still", "runs that kept changing it", "try again later")
         return Verified(str(path), checked=checked, findings=(note,), seconds=time.monotonic() - started, is_busy=True)
     state, look = found
     report = FileReport()
-    if check_files is not None and look.folder is not None:
-        report = check_files(place.s3, state.lake, look.snapshot, look.folder.right)
+    if checks is not None and look.folder is not None:
+        report = checks.files(place.s3, state.lake, look.snapshot, look.folder.right)
+        if look.history is not None:
+            report = _with_history(place, checks, look.snapshot, look.history, report)
     return Verified(
         str(path),
         look.snapshot.change,
@@ -102,6 +104,17 @@ def verify(place: Place, path: TablePath, check_files: CheckFiles | None = None,
         bytes_read=report.bytes_read,
         seconds=time.monotonic() - started,
     )
+
+
+def _with_history(place: Place, checks: FileChecks, snapshot: Snapshot, look: HistoryLook, report: FileReport) -> FileReport:
+    """The report with that on the history's files; and whether the open versions are the table's rows, where all could be read."""
+    lake = look.state.lake
+    found = checks.history(place.s3, lake, look.snapshot, look.folder.right)
+    findings = (*report.findings, *found.findings)
+    is_whole = not findings and report.files == len(snapshot.files) and found.files == len(look.snapshot.files)
+    if is_whole and snapshot.history is not None and not snapshot.history.is_stale:
+        findings = tuple(of_living(str(lake), snapshot, look.snapshot, report, found))
+    return replace(report, findings=findings, bytes_read=report.bytes_read + found.bytes_read)
 
 
 def _settled_look(place: Place, path: TablePath, wait: Callable[[float], None]) -> tuple[TableState, _Look] | None:
@@ -144,48 +157,52 @@ def _is_dead(table: StateTable, path: TablePath, state: TableState, wait: Callab
     return True
 
 
-@contextmanager
-def _told(findings: list[Finding], where: str) -> Iterator[None]:
-    """What stops a part of the check because the table is damaged becomes a finding."""
-    try:
-        yield
-    except (TableBlocked, ConfigurationError) as error:
-        findings.append(Finding(error.code, DIFFERENCE, where, "", error.message, error.todo))
-
-
 def _look(place: Place, state: TableState) -> _Look:
     findings: list[Finding] = []
     path = str(state.path)
     if not state.out_path or not (state.head or _has_records(place.s3, state.lake)):
         return _Look((Finding("not-loaded", NOTE, path, "a loaded table", "no change yet", "`dmslake run PATH` loads it, once active"),))
-    with _told(findings, str(changes_folder(state.lake))):
+    with told(findings, str(changes_folder(state.lake))):
         check_not_behind(place.s3, state.lake, state.head, state.fence or 0, path)
         head = read_record(place.s3, state.lake, state.head) if state.head else None
         snapshot = snapshot_of(place.s3, state.lake, head) if head else Snapshot()
     if findings:
         return _Look(tuple(findings))
-    with _told(findings, f"s3://{state.lake.bucket}"):
+    with told(findings, f"s3://{state.lake.bucket}"):
         warnings = check_lake_bucket(place.s3, state.lake.bucket, state.lake.key)
         findings += [Finding("bucket-unchecked", NOTE, f"s3://{state.lake.bucket}", "", text) for text in warnings]
     findings += _of_item(state, snapshot)
     folder = compare_folder(snapshot, list_folder(place.s3, state.lake))
     uploads = tuple(list_open_uploads(place.s3, state.lake.bucket, state.lake.key))
     findings += _of_erases(place.s3, state, snapshot)
-    findings += _of_folder(place.s3, state, head, folder, {upload.key for upload in uploads})
-    with _told(findings, str(changes_folder(state.lake))):
-        findings += _of_uploads(place.s3, state, head, uploads)
+    findings += of_folder(place.s3, state, head, folder, {upload.key for upload in uploads})
+    with told(findings, str(changes_folder(state.lake))):
+        findings += of_uploads(place.s3, state, head, uploads)
+    history = None
+    if head is not None and snapshot.history is not None:
+        with told(findings, str(changes_folder(history_lake(state.lake)))):
+            history = look_at_history(place.s3, state, head, snapshot.history)
+            findings += _of_history(place, state, head, history, snapshot.history)
     if state.publishing or state.catalog_pending:
-        return _Look(tuple(findings), snapshot, folder)
-    return _Look((*findings, *of_catalog(place, state, snapshot)), snapshot, folder)
+        return _Look(tuple(findings), snapshot, folder, history)
+    return _Look((*findings, *of_catalog(place, state, snapshot)), snapshot, folder, history)
+
+
+def _of_history(place: Place, state: TableState, head: ChangeRecord, look: HistoryLook, at: HistoryAt) -> Iterator[Finding]:
+    """The same of the history table's folder and of its table in the catalog."""
+    own = look.state
+    uploads = tuple(list_open_uploads(place.s3, own.lake.bucket, own.lake.key))
+    yield from of_folder(place.s3, own, look.record, look.folder, {upload.key for upload in uploads})
+    yield from of_uploads(place.s3, own, look.record, uploads)
+    if at.is_stale and state.keeps_history:
+        todo = "nothing: the next run brings it up to date"
+        yield Finding("history-behind", NOTE, str(own.lake), f"that of change {head.id}", f"that of change {at.change}", todo)
+    if not (state.publishing or state.catalog_pending):
+        yield from of_catalog(place, own, look.snapshot)
 
 
 def _has_records(s3: Any, lake: S3Uri) -> bool:
     return next(iter(list_records(s3, lake)), None) is not None
-
-
-def list_folder(s3: Any, lake: S3Uri) -> dict[str, RawFile]:
-    """The visible objects below the table's folder: path → object."""
-    return {file.key[len(lake.key) :]: file for file in list_files(s3, lake.bucket, lake.key)}
 
 
 # --- the item
@@ -212,113 +229,6 @@ def _of_erases(s3: Any, state: TableState, snapshot: Snapshot) -> Iterator[Findi
         where = f"s3://{state.lake.bucket}/{key}"
         what = f"{len(left)} erased version(s), first {version}" if left else f"the attribute Erasing still names change {state.erasing}"
         yield Finding("unfinished-erase", DIFFERENCE, where, "no erased version", what, "`dmslake erase PATH --resume`")
-
-
-# --- the folder
-
-
-@dataclass(frozen=True)
-class Strays:
-    """Visible objects that are in no snapshot of the head. ours: path → why it must not be visible, as a record says; unlisted: path →
-    why it looks like ours, though no record has it; foreign: the others' paths."""
-
-    ours: Mapping[str, str] = field(default_factory=dict)
-    unlisted: Mapping[str, str] = field(default_factory=dict)
-    foreign: tuple[str, ...] = ()
-
-
-def sort_strays(s3: Any, lake: S3Uri, head: str, paths: Iterable[str]) -> Strays:
-    """What the objects at `paths` are, by the change records. A listing of these, and a walk only if one of them has one of our names."""
-    wanted = {path: change_in_name(path) for path in paths}
-    records = set(list_records(s3, lake)) if any(wanted.values()) else set()
-    named = {path: change for path, change in wanted.items() if change in records}
-    foreign_paths = tuple(sorted(set(wanted) - set(named)))
-    if not named:
-        return Strays(foreign=foreign_paths)
-    superseded: dict[str, str] = {}
-    landed: dict[str, ChangeRecord] = {}
-    for record in Lineage(s3, lake, head).back():
-        superseded.update({path: record.id for path in record.superseded if path in named})
-        landed[record.staged_as or record.id] = record  # with which the names of its files begin
-        if record.id <= min(named.values()):
-            break
-    ours, unlisted = {}, {}
-    for path, change in sorted(named.items()):
-        if path in superseded:
-            ours[path] = f"superseded by change {superseded[path]}, and visible again"
-        elif change in landed:
-            unlisted[path] = f"change {change} has no such file: it is left from an attempt"
-        elif change > head:
-            unlisted[path] = f"of change {change}, which is later than the head"
-        elif any(file.path == path for file in read_record(s3, lake, change, with_checkpoint=False).added):
-            ours[path] = f"of change {change}, which never landed"
-        else:
-            unlisted[path] = f"change {change} never landed, and has no such file"
-    return Strays(ours, unlisted, foreign_paths)
-
-
-def in_publish(state: TableState, head: ChangeRecord | None) -> frozenset[str]:
-    """The paths that an unfinished publish has yet to complete or hide."""
-    if head is None or not state.publishing:
-        return frozenset()
-    return frozenset((*(file.path for file in head.added), *head.superseded))
-
-
-def _of_folder(s3: Any, state: TableState, head: ChangeRecord | None, folder: Folder, open_keys: set[str]) -> list[Finding]:
-    lake, awaited, erases = state.lake, in_publish(state, head), head.erases if head else ()
-    missing = [file for file in folder.missing if file.path not in awaited]
-    sources, _ = find_sources(s3, lake, missing, read_erased(s3, lake, erases)) if missing else ({}, ())
-    findings = []
-    for file in missing:
-        waits = lake.key + file.path in open_keys
-        is_there = file.path in sources
-        why = "its upload was never completed" if waits else f"its data version {'still exists' if is_there else 'is no more'}"
-        todo = REPAIR if is_there or waits else GONE
-        findings.append(Finding("missing-file", DIFFERENCE, str(lake.join(file.path)), f"{file.rows} rows", f"not visible; {why}", todo))
-    findings += [overwritten(lake, file, there) for file, there in folder.overwritten]
-    unknown = {path: there for path, there in folder.unknown.items() if path not in awaited}
-    with _told(findings, str(changes_folder(lake))):
-        strays = sort_strays(s3, lake, state.head, unknown)
-        for path, why in strays.ours.items():
-            findings.append(Finding("stray-file", DIFFERENCE, str(lake.join(path)), "not visible", why, REPAIR))
-        for path, why in strays.unlisted.items():
-            todo = "delete it by hand: --repair hides only what a record names"
-            findings.append(Finding("stray-file", DIFFERENCE, str(lake.join(path)), "not visible", why, todo))
-        findings += [foreign(str(lake.join(path)), path, unknown[path].size) for path in strays.foreign]
-    return findings
-
-
-def _of_uploads(s3: Any, state: TableState, head: ChangeRecord | None, uploads: Iterable[OpenUpload]) -> list[Finding]:
-    """Uploads of attempts that ended, and of staged changes: one note per change. Those of a run that works, and of an unfinished
-    publish, are in use."""
-    found: dict[str, list[str]] = {}
-    for upload in uploads:
-        change = change_in_name(upload.key)
-        at_work = bool(state.lease_owner) and change.startswith(f"{state.fence or 0:010d}-")
-        if not at_work and not (state.publishing and head is not None and change == (head.staged_as or head.id)):
-            found.setdefault(change, []).append(upload.key)
-    staged = _staged(s3, state.lake, found) if any(found) else {}
-    return [_upload_finding(state, change, keys, staged.get(change)) for change, keys in sorted(found.items())]
-
-
-def _staged(s3: Any, lake: S3Uri, changes: Iterable[str]) -> dict[str, ChangeRecord]:
-    """Those of the changes that are staged ones and not discarded. One that was committed has no open upload."""
-    known = set(list_records(s3, lake)) & set(changes)
-    records = [read_record(s3, lake, change, with_checkpoint=False) for change in sorted(known)]
-    return {record.id: record for record in records if record.staged and not is_discarded(s3, lake, record.id)}
-
-
-def _upload_finding(state: TableState, change: str, keys: Sequence[str], staged: ChangeRecord | None) -> Finding:
-    where = f"s3://{state.lake.bucket}/{keys[0]}"
-    if staged is None:
-        whose = f"change {change}" if change else "another program"
-        todo = "nothing: nobody sees them, and the bucket's rule for incomplete uploads removes them"
-        return Finding("open-upload", NOTE, where, "", f"{len(keys)} open upload(s) of {whose}", todo)
-    if staged.parent == state.head:
-        todo = f"`dmslake commit PATH {change}` or `dmslake discard PATH {change}`"
-        return Finding("staged-change", NOTE, where, "", f"{len(keys)} open upload(s) of the staged change {change}, which waits", todo)
-    what = f"{len(keys)} open upload(s) of the staged change {change}, which can't be committed: the table has gone on"
-    return Finding("staged-change", NOTE, where, "", what, f"`dmslake discard PATH {change}`")
 
 
 # --- the catalog

@@ -24,7 +24,7 @@ from glue_jobs.spark.load import foreign_files
 from glue_jobs.spark.merge import Merged, candidates, merge_net_changes
 from glue_jobs.spark.net_changes import INSERT, OP, NetChanges, net_changes
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_batch import RawHead, read_heads
+from glue_jobs.spark.raw_batch import RawHead, Taken, read_heads
 from glue_jobs.spark.rows import ranked_rows
 from glue_jobs.spark.shuffle import merge_by_shuffle
 from glue_jobs.spark.staged_rows import with_rows
@@ -33,7 +33,7 @@ from glue_jobs.spark.timestamps import backward_steps, find_timestamp
 BACKWARD_CHECK_FILES = 200  # reading the timestamp column again of more files than this would cost more than the figure is worth
 
 
-def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -> Work:
+def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -> Taken:
     """The change that applies the action's files (fewer, if they hold more rows than a batch may)."""
     state, snapshot = task.state, task.snapshot
     foreign_files(place, task)
@@ -78,7 +78,8 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         requests=("Request",) if state.request in ("schema-accept", "widen") else (),
         details=_details(change),
     )
-    return with_rows(engines, place, shape, heads, snapshot.files, work) if task.staging else work
+    work = with_rows(engines, place, shape, heads, snapshot.files, work) if task.staging else work
+    return Taken(work, tuple(heads))
 
 
 def _heads(place: Place, action: TakeBatch, timestamp_column: str) -> list[RawHead]:

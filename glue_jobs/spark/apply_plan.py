@@ -1,7 +1,7 @@
 """What a correction would do to a table: the files that hold its keys, the rows before and after, and whether it can be made. Reads only.
 
 Every row of a key that is given goes; rows that were given for it take their place. A key that no file holds is left out: rows given
-for it are not written.
+for it are not written, except where rows are inserted (edit_plan.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ NAMED_TAKEN = 5
 
 @dataclass(frozen=True)
 class ApplyPlan:
-    """What a correction would do. located: the files to rewrite, by path; before, after: rows of each given key."""
+    """What a correction would do. located: the files to rewrite, by path; before, after: rows of each given key.
+
+    edit: insert, update or delete, where it is one of these. inserts: rows whose key no file holds are written too, and files that hold
+    no key may be located, to take them up.
+    """
 
     snapshot: Snapshot
     shape: Shape
@@ -40,6 +44,8 @@ class ApplyPlan:
     located: tuple[Located, ...]
     before: Places
     after: Places
+    edit: str = ""
+    inserts: bool = False
 
     @cached_property
     def found(self) -> Places:
@@ -62,7 +68,14 @@ class ApplyPlan:
     @cached_property
     def rows_in(self) -> Places:
         """The places of the given rows that are written."""
-        return np.flatnonzero(self.found[self.given.key_of])
+        return np.arange(self.given.updates.num_rows) if self.inserts else np.flatnonzero(self.found[self.given.key_of])
+
+    @cached_property
+    def replaces(self) -> Places:
+        """For each row written whether it takes the place of others."""
+        if not len(self.given.keys):
+            return np.zeros(len(self.rows_in), bool)
+        return np.asarray(self.found[self.given.key_of[self.rows_in]])
 
     @cached_property
     def updates(self) -> pa.Table:
@@ -78,7 +91,7 @@ class ApplyPlan:
         """Of each key as many rows as before are updated; what is more is inserted or deleted."""
         before, after = self.before[self.found], self.after[self.found]
         return Counts(
-            inserted=int(np.maximum(after - before, 0).sum()),
+            inserted=int(np.maximum(after - before, 0).sum() + (~self.replaces).sum()),
             updated=int(np.minimum(before, after).sum()),
             deleted=int(np.maximum(before - after, 0).sum()),
         )
@@ -177,6 +190,8 @@ def _taken(shape: Shape, keys: GivenKeys, places: Places) -> TableBlocked:
 
 def facts(plan: ApplyPlan) -> dict[str, Any]:
     """The plan for reports and logs."""
+    if plan.edit:
+        return {"edit": plan.edit, "rows_given": _rows_given(plan), "files_rewritten": len(plan.located)}
     found, deleted = plan.found, plan.given.deleted
     return {
         "rows_matched_before": int(plan.before.sum()),
@@ -187,3 +202,7 @@ def facts(plan: ApplyPlan) -> dict[str, Any]:
         "keys_not_found_first": _named(plan, NAMED_KEYS),
         "files_rewritten": len(plan.located),
     }
+
+
+def _rows_given(plan: ApplyPlan) -> int:
+    return len(plan.given.keys) if plan.given.deleted else plan.given.updates.num_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,14 +13,16 @@ import pyarrow as pa
 from glue_jobs.aws.erased import erase_records
 from glue_jobs.core.bins import pack
 from glue_jobs.core.erasure import BACK, texts_among
-from glue_jobs.core.given import ATTACHED, DELETES, UPDATES
+from glue_jobs.core.given import ATTACHED, DELETES, INSERTS, UPDATES
 from glue_jobs.core.ids import attachment_name
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile, Given
+from glue_jobs.core.row_edit import KIND
 from glue_jobs.core.schema import Schema
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
 from glue_jobs.spark.apply_plan import ApplyPlan, facts
+from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_files import DataFileWriter
 from glue_jobs.spark.engine import Engine, Engines, Shared, chain
 from glue_jobs.spark.erased_keys import texts_of_keys
@@ -44,7 +46,7 @@ def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, 
     # A load date that a person set back (a reload that is asked for) stays, as does a cursor that a person moved: no file is taken here.
     kept = {name: state.item[name] for name in ("LastFullLoadDate",) if name in state.item}
     work = Work(
-        kind="apply",
+        kind=KIND if plan.edit else "apply",
         schema=snapshot.schema,
         primary_key=snapshot.primary_key,
         partitioning=snapshot.partitioning,
@@ -56,7 +58,7 @@ def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, 
         cursor_after=snapshot.cursor,
         last_full_load=snapshot.last_full_load,
         values=kept,
-        given=Given(key, names.get(ATTACHED[DELETES], ""), names.get(ATTACHED[UPDATES], "")),
+        given=Given(key, *(names.get(ATTACHED[what], "") for what in (DELETES, UPDATES, INSERTS))),
         attachments=attachments,
         details={**facts(plan), **_keys_back(place, plan), "engine": engines.names},
     )
@@ -81,8 +83,9 @@ def _attachments(plan: ApplyPlan) -> dict[str, bytes]:
     if plan.deletes.num_rows:
         key = tuple(column for name in plan.given.keys.columns for column in plan.shape.schema if column.name == name)
         out[ATTACHED[DELETES]] = parquet_bytes(plan.deletes, key)
-    if len(plan.rows_in):
-        out[ATTACHED[UPDATES]] = parquet_bytes(plan.updates, plan.shape.schema)
+    for what, chosen_rows in ((UPDATES, plan.replaces), (INSERTS, ~plan.replaces)):
+        if chosen_rows.any():
+            out[ATTACHED[what]] = parquet_bytes(plan.updates.filter(pa.array(chosen_rows)), plan.shape.schema)
     return out
 
 
@@ -114,10 +117,11 @@ class _NewFile:
 def rewrite(engine: Engine, place: Place, plan: ApplyPlan) -> list[DataFile]:
     """The located files without the rows of given keys, and with the rows given for them: uploads that are not completed.
 
-    A given row goes into the first file that holds its key in its partition, otherwise into a new file of its partition.
+    A given row goes into the first file that holds its key in its partition, otherwise into a small file that is rewritten there anyway,
+    otherwise into a new file of its partition.
     """
     written, key_of = plan.updates, plan.given.key_of[plan.rows_in]
-    homes, partitions, codes = _homes(plan, written, key_of)
+    homes, partitions, codes = _homes(plan, written, key_of, place.limits.small_file_bytes)
     shared = engine.share(pickle.dumps((plan.given.keys.pack(), packed(written))), _unpack)
     tasks = [_Rewrite(file, np.flatnonzero(homes == at)) for at, file in enumerate(plan.files)]
     bins = pack(tasks, lambda task: task.file.size_bytes, engine.slots * BINS_PER_SLOT)
@@ -127,23 +131,30 @@ def rewrite(engine: Engine, place: Place, plan: ApplyPlan) -> list[DataFile]:
     return added + chain(engine.map(_NewFileTask(place, plan.shape, shared), [task for task in new if len(task.rows)]))
 
 
-def _homes(plan: ApplyPlan, written: pa.Table, key_of: Places) -> tuple[Places, list[PartitionValues], Places]:
+def _homes(plan: ApplyPlan, written: pa.Table, key_of: Places, small_bytes: int) -> tuple[Places, list[PartitionValues], Places]:
     """(for each row the place of the file that takes it up, −1 for none; the rows' partitions; for each row which of these it is in)."""
-    shape = plan.shape
-    codes, partitions = np.zeros(written.num_rows, np.int64), [()] if written.num_rows else []
-    if shape.partitioning and written.num_rows:
-        values = partition_values(written, shape.partitioning, shape.schema, shape.empty_as_null, shape.table, shape.key)
-        numbers: dict[PartitionValues, int] = {}
-        rows = zip(*(column.to_pylist() for column in values.columns), strict=True)
-        codes = np.array([numbers.setdefault(row, len(numbers)) for row in rows], np.int64)
-        partitions = list(numbers)
+    codes, partitions = partitions_of(plan.shape, written)
     homes = np.full(written.num_rows, -1, np.int64)
     for at, (located, file) in enumerate(zip(plan.located, plan.files, strict=True)):
-        if file.partition in partitions:
+        if file.partition in partitions and len(located.hits):
             holds = np.zeros(len(plan.given.keys), bool)
             holds[located.hits] = True
             homes[(homes < 0) & (codes == partitions.index(file.partition)) & holds[key_of]] = at
+    for at, file in enumerate(plan.files):
+        if plan.inserts and file.partition in partitions and file.size_bytes < small_bytes:
+            homes[(homes < 0) & (codes == partitions.index(file.partition))] = at
     return homes, partitions, codes
+
+
+def partitions_of(shape: Shape, rows: pa.Table) -> tuple[Places, list[PartitionValues]]:
+    """(for each row which of the partitions it is in, the partitions)."""
+    if not shape.partitioning or not rows.num_rows:
+        return np.zeros(rows.num_rows, np.int64), [()] if rows.num_rows else []
+    values = partition_values(rows, shape.partitioning, shape.schema, shape.empty_as_null, shape.table, shape.key)
+    numbers: dict[PartitionValues, int] = {}
+    folders = zip(*(column.to_pylist() for column in values.columns), strict=True)
+    codes = np.array([numbers.setdefault(row, len(numbers)) for row in folders], np.int64)
+    return codes, list(numbers)
 
 
 def _unpack(payload: bytes) -> tuple[GivenKeys, pa.Table]:
@@ -192,14 +203,21 @@ class _NewFileTask:
 
 def staged_changes(engine: Engine, place: Place, plan: ApplyPlan, most_rows: int) -> pa.Table:
     """The row changes of the first keys, so many that they have at most `most_rows` rows before and after."""
-    totals = np.cumsum(np.where(plan.found, plan.before + plan.after, 0))
-    some = GivenKeys(plan.given.keys.columns, chosen(plan.given.keys.table, np.flatnonzero(plan.found & (totals <= most_rows))))
-    shared = engine.share(some.pack(), unpack_keys)
-    bins = pack(plan.files, lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT)
-    streams = chain(engine.map(_RowsTask(place, plan.shape, shared), [tuple(files) for files in bins])) if len(some) else []
-    before = [pa.ipc.open_stream(stream).read_all() for stream in streams]
-    after = plan.updates.filter(pa.array(some.places(plan.updates) >= 0))
-    return row_changes(pa.concat_tables([after.slice(0, 0), *before]), after, plan.shape.schema, plan.shape.key)
+    takes = np.ones(len(plan.given.keys), bool) if plan.inserts else plan.found
+    totals = np.cumsum(np.where(takes, plan.before + plan.after, 0))
+    some = GivenKeys(plan.given.keys.columns, chosen(plan.given.keys.table, np.flatnonzero(takes & (totals <= most_rows))))
+    before = rows_of_keys(engine, place, plan.shape, some, plan.files)
+    is_shown = some.places(plan.updates) >= 0 if some.columns else np.arange(plan.updates.num_rows) < most_rows
+    after = plan.updates.filter(pa.array(is_shown))
+    return row_changes(before, after, plan.shape.schema, plan.shape.key)
+
+
+def rows_of_keys(engine: Engine, place: Place, shape: Shape, keys: GivenKeys, files: Sequence[DataFile]) -> pa.Table:
+    """The rows of some keys in data files, all columns."""
+    shared = engine.share(keys.pack(), unpack_keys)
+    bins = pack(files, lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT)
+    streams = chain(engine.map(_RowsTask(place, shape, shared), [tuple(some) for some in bins])) if len(keys) else []
+    return pa.concat_tables([arrow_schema(shape.schema).empty_table(), *(pa.ipc.open_stream(stream).read_all() for stream in streams)])
 
 
 @dataclass(frozen=True)

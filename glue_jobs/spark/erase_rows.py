@@ -32,6 +32,7 @@ from glue_jobs.spark.data_files import read_columns, read_data_file, read_rows
 from glue_jobs.spark.engine import Engines, Shared, chain
 from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.given_rows import Reader
+from glue_jobs.spark.history_files import only_open
 from glue_jobs.spark.locate import GivenKeys, Places, candidates_by_range, unpack_keys
 from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.partition_columns import value_of
@@ -39,7 +40,7 @@ from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
 from glue_jobs.spark.retyped import places_of_retyped
 from glue_jobs.spark.task_errors import brought_back
-from glue_jobs.spark.write_files import write_tables
+from glue_jobs.spark.write_files import Rows, write_tables
 
 BINS_PER_SLOT = 3
 READ_THREADS = 8  # of one task; versions are many and mostly small
@@ -77,7 +78,7 @@ class RowEraser:
             engine=self._engines.names,
         )
 
-    def rewrite(self, state: TableState, snapshot: Snapshot, found: Found, change: str) -> Rewritten:
+    def rewrite(self, state: TableState, snapshot: Snapshot, found: Found, change: str, *, is_history: bool = False) -> Rewritten:
         """The snapshot's files among the hits without these rows."""
         assert self._keys is not None, "the search comes first"
         place = self._place(state, change)
@@ -86,7 +87,7 @@ class RowEraser:
         versions.update((path, hit.item.held.version) for path, hit in own_hits(snapshot.files, found.hits).items())
         files = [PastFile(snapshot.files[path], version) for path, version in sorted(versions.items())]
         engine = self._engines.for_bytes(sum(each.file.size_bytes for each in files))
-        task = _RewriteTask(place, shape, engine.share(self._keys.pack(), unpack_keys))
+        task = _RewriteTask(place, shape, engine.share(self._keys.pack(), unpack_keys), only_open if is_history else None)
         bins = pack(files, lambda each: each.file.size_bytes, engine.slots * BINS_PER_SLOT)
         with brought_back():
             done = chain(engine.map(task, [tuple(chosen) for chosen in bins]))
@@ -242,9 +243,12 @@ def _typed(values: Any, field: pa.Field) -> Any:
 
 @dataclass(frozen=True)
 class _RewriteTask:
+    """ranged: which rows a file's key range is of, None for all."""
+
     place: Place
     shape: Shape
     shared: Shared[GivenKeys]
+    ranged: Rows | None = None
 
     def __call__(self, files: tuple[PastFile, ...]) -> list[tuple[list[DataFile], int]]:
         keys = self.shared.get()
@@ -262,5 +266,5 @@ class _RewriteTask:
                 gone += int((~stays).sum())
                 yield table.filter(pa.array(stays))
 
-        added = write_tables(self.place, self.shape, each.file.partition, kept(), opened.dictionary, split=False)
+        added = write_tables(self.place, self.shape, each.file.partition, kept(), opened.dictionary, split=False, ranged=self.ranged)
         return added, gone

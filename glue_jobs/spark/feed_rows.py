@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from glue_jobs.core.cells import INTEGER_BITS
 from glue_jobs.core.dms_names import timestamp_text
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.feed_plan import DELETE, INSERT, UPDATE, Counts, PlannedFile, Step, count_changes, plan_feed
@@ -19,7 +20,7 @@ from glue_jobs.core.schema import Column, decimal_parts
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.dms_writer import with_dms_columns
 from glue_jobs.spark.feed_source import Bronze
-from glue_jobs.spark.feed_values import INTEGER_BITS, Values, moment_value, seeded_faker
+from glue_jobs.spark.feed_values import Values, moment_value, seeded_faker
 from glue_jobs.spark.key_columns import sort_by_key
 
 ATTEMPTS = 200  # for a value that differs, or a key that is free
@@ -182,7 +183,7 @@ class NewKeys:
 
     def _none_free(self) -> UsageError:
         named = ", ".join(f"{column.name} {column.type}" for column in self._columns)
-        return UsageError(f"no free key could be made for {self._bronze.name} ({named})", "no-free-key", "give less --inserts")
+        return UsageError(f"no free key could be made for {self._bronze.name} ({named})", "no-free-key", "ask for fewer new rows")
 
 
 def _counted_column(columns: Sequence[Column]) -> Column | None:

@@ -14,11 +14,11 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from glue_jobs.core.cells import INTEGER_BITS
 from glue_jobs.core.errors import ConfigurationError
 from glue_jobs.core.schema import Column, decimal_parts
 
 LOCALE = "en_US"
-INTEGER_BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 
 # The first pattern that a column's words hold says which of Faker's methods makes its texts.
 TEXTS: tuple[tuple[str, str], ...] = (

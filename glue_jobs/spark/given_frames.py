@@ -27,21 +27,22 @@ def given_frames(
 
 def _piece(frame: Any, wanted: Schema, allowed: Schema, what: str, limit_bytes: int) -> Piece:
     name = f"the DataFrame of {what}"
-    found = [(field.name, _lake_type(field.dataType)) for field in frame.schema.fields]
+    found = [(field.name, lake_type(field.dataType)) for field in frame.schema.fields]
     check_columns(found, wanted, allowed, name)
     kinds = dict(found)
     types = pa.schema([(column.name, to_arrow(kinds[column.name])) for column in wanted])
-    rows = collect(frame.select(*(_quoted(column.name) for column in wanted)), types)
+    rows = collect(frame.select(*(quoted(column.name) for column in wanted)), types)
     if rows.nbytes > limit_bytes:
         raise too_much(limit_bytes)
     return Piece(name, conformed(rows, wanted, name))
 
 
-def _lake_type(kind: Any) -> str:
+def lake_type(kind: Any) -> str:
     """The lake's name of a Spark type."""
     text: str = kind.simpleString()
     return "timestamp" if text == "timestamp_ntz" else text
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's name as Spark takes it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

@@ -6,10 +6,8 @@ UTC unless they name an offset. Types come from the table. Rows are counted from
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, TypeVar
@@ -17,7 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
@@ -28,14 +25,13 @@ from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.schema import Schema, find, names
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark.arrow_types import arrow_schema, conform, first_failing, lake_type_of, shown, to_arrow
+from glue_jobs.spark.given_csv import csv_heads, csv_texts, from_text, readable
 from glue_jobs.spark.key_columns import take
 from glue_jobs.spark.locate import GivenKeys
 
 _P = TypeVar("_P", bound=PurePath)
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _CORRECT = "correct the rows that are given; nothing was changed"
-_MARK = b"\xef\xbb\xbf"  # of UTF-8, which some programs put before a CSV
-_LAST = "last"  # each value of a line behind a CSV's last one: a quote that is never closed swallows it
 
 
 @dataclass(frozen=True)
@@ -61,6 +57,8 @@ class GivenRows:
 
 class Reader:
     """Reads given files; all that it has read together may have `limit_bytes`."""
+
+    endings = ENDINGS
 
     def __init__(self, s3: Any, limit_bytes: int) -> None:
         self._s3, self._limit, self._left = s3, limit_bytes, limit_bytes
@@ -103,7 +101,7 @@ class Reader:
         path = Path(where)
         with readable(where):
             inside = sorted(each.name for each in path.iterdir()) if path.is_dir() else None
-        files = [path / name for name in _data_files(inside, where)] if inside is not None else [_known(path, where)]
+        files = [path / name for name in _data_files(inside, where)] if inside is not None else [_known(path, where, self.endings)]
         for file in files:
             with readable(where):
                 self._check_size(file.stat().st_size)
@@ -115,7 +113,7 @@ class Reader:
         folder = uri.key.rstrip("/") + "/" if uri.key else ""
         sizes = {file.key: file.size for file in list_files(self._s3, uri.bucket, uri.key)}
         if uri.key in sizes and not uri.key.endswith("/"):
-            _known(PurePosixPath(uri.key), where)
+            _known(PurePosixPath(uri.key), where, self.endings)
             keys = [uri.key]
         else:
             inside = [key[len(folder) :] for key in sizes if key.startswith(folder) and "/" not in key[len(folder) :]]
@@ -142,11 +140,9 @@ def too_much(limit: int) -> UsageError:
     )
 
 
-def _known(path: _P, where: str) -> _P:
-    if not path.name.lower().endswith(ENDINGS):
-        raise UsageError(
-            f"{where} is neither Parquet nor CSV by its name", "given-not-read", f"its name must end in {' or '.join(ENDINGS)}"
-        )
+def _known(path: _P, where: str, endings: tuple[str, ...]) -> _P:
+    if not path.name.lower().endswith(endings):
+        raise UsageError(f"what {where} is can't be told by its name", "given-not-read", f"its name must end in {' or '.join(endings)}")
     return path
 
 
@@ -156,16 +152,6 @@ def _data_files(found: Sequence[str], where: str) -> list[str]:
     if not chosen:
         raise UsageError(f"{where} is no file, and no folder with Parquet files in it", "given-not-read", "look at the address")
     return chosen
-
-
-@contextmanager
-def readable(name: str) -> Iterator[None]:
-    """Turns what is said of a file that can't be read into a UsageError."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
-        text = " ".join(str(error).split())[:300]
-        raise UsageError(f"the given file {name} can't be read: {text}", "given-not-read", _CORRECT) from error
 
 
 def check_columns(found: Sequence[tuple[str, str]], wanted: Schema, allowed: Schema, name: str) -> None:
@@ -194,16 +180,16 @@ def conformed(rows: pa.Table, schema: Schema, name: str, first_row: int = 0) -> 
     for field, values in zip(rows.schema, rows.columns, strict=True):
         kind = field.type.value_type if pt.is_dictionary(field.type) else field.type
         if pt.is_string(kind) or pt.is_large_string(kind):
-            _each_value(lambda part: part.validate(full=True), values, field.name, "string", name, first_row)
+            each_value(lambda part: part.validate(full=True), values, field.name, "string", name, first_row)
         if pt.is_timestamp(kind) and kind.unit == "ns":
-            _each_value(lambda part: part.cast(pa.timestamp("us", part.type.tz)), values, field.name, "timestamp", name, first_row)
+            each_value(lambda part: part.cast(pa.timestamp("us", part.type.tz)), values, field.name, "timestamp", name, first_row)
     try:
         return conform(rows, schema, name, first_row=first_row)
     except TableBlocked as error:
         raise UsageError(error.message, "given-value", _CORRECT) from error
 
 
-def _each_value(convert: Callable[[Any], Any], values: Any, column: str, kind: str, name: str, first_row: int) -> Any:
+def each_value(convert: Callable[[Any], Any], values: Any, column: str, kind: str, name: str, first_row: int) -> Any:
     """`convert` of the values; a UsageError that names the row of the first that it refuses."""
     try:
         return convert(values)
@@ -223,53 +209,13 @@ def _each_value(convert: Callable[[Any], Any], values: Any, column: str, kind: s
 
 
 def _csv_rows(data: bytes, name: str, wanted: Schema, allowed: Schema) -> pa.Table:
-    data = data[len(_MARK) :] if data.startswith(_MARK) else data
-    with readable(name):
-        heads = next(csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), strict=True), [])
+    heads = csv_heads(data, name)
     check_columns([(head, "") for head in heads], wanted, allowed, name)
-    data += ("\n" + ",".join([_LAST] * len(heads)) + "\n").encode()
-    with readable(name):
-        texts = pacsv.read_csv(
-            io.BytesIO(data),
-            read_options=pacsv.ReadOptions(use_threads=False, block_size=len(data) + 1),
-            parse_options=pacsv.ParseOptions(newlines_in_values=True),
-            convert_options=pacsv.ConvertOptions(
-                column_types={head: pa.string() for head in heads},
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-    if any(column[-1].as_py() != _LAST for column in texts.columns):  # Arrow reads on to the end of the file, and says nothing
-        raise UsageError(f"the given file {name} can't be read: a quote is never closed", "given-not-read", _CORRECT)
-    texts = texts.slice(0, texts.num_rows - 1)
+    texts = csv_texts(data, heads, name)
     columns = [
-        _each_value(_from_text(to_arrow(column.type)), texts.column(column.name), column.name, column.type, name, 0) for column in wanted
+        each_value(from_text(to_arrow(column.type)), texts.column(column.name), column.name, column.type, name, 0) for column in wanted
     ]
     return pa.Table.from_arrays(columns, schema=arrow_schema(wanted))
-
-
-def _from_text(kind: pa.DataType) -> Callable[[Any], Any]:
-    """How texts become values of a type; raises ArrowInvalid for one that says none."""
-    if pt.is_timestamp(kind):
-        return lambda texts: _with_zone(texts).cast(kind)
-    if pt.is_binary(kind):
-        return _from_hex
-    return lambda texts: texts.cast(kind)
-
-
-def _with_zone(texts: Any) -> Any:
-    """Texts of times, in UTC where they name no offset; a date alone is its midnight."""
-    whole = pc.replace_substring_regex(texts, pattern=r"^(\d{4}-\d\d-\d\d)$", replacement=r"\1 00:00:00")
-    zoned = pc.match_substring_regex(whole, r":.*([Zz]|[+-]\d\d:?(\d\d)?)$")
-    return pc.if_else(zoned, whole, pc.binary_join_element_wise(whole, "Z", ""))
-
-
-def _from_hex(texts: Any) -> Any:
-    try:
-        return pa.array([None if text is None else bytes.fromhex(text) for text in texts.to_pylist()], pa.binary())
-    except ValueError as error:
-        raise pa.ArrowInvalid(str(error)) from error
 
 
 # --- Rows of both kinds held against each other

@@ -19,7 +19,7 @@ from glue_jobs.core.work import Task, Work
 from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.raw_batch import Taken, Unit, read_heads, read_unit, units_of
 from glue_jobs.spark.sizes import expected_bytes
 from glue_jobs.spark.table_rows import TablePlan, write_table
 from glue_jobs.spark.timestamps import find_timestamp
@@ -35,7 +35,7 @@ class UnitSource:
         return read_unit(place, shape, self.unit)
 
 
-def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> Work:
+def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> Taken:
     """The change that makes the table what its load files say. A reload replaces every file of the snapshot before."""
     state, snapshot = task.state, task.snapshot
     heads = read_heads(place, action.files, state.timestamp_column)
@@ -48,7 +48,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
     timestamp, first_time = find_timestamp(engine, place, state.timestamp_column, heads)
     sources = tuple(UnitSource(unit) for head in heads for unit in units_of(head))
     added = write_table(engine, place, shape, TablePlan(sources, True, expected_bytes(place, shape, heads)))
-    return Work(
+    work = Work(
         kind="full-load",
         schema=schema,
         primary_key=state.primary_key,
@@ -69,6 +69,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
         requests=("Request",) if state.request == "reload" else (),
         details={"reason": action.reason},
     )
+    return Taken(work, tuple(heads), first_time)
 
 
 def foreign_files(place: Place, task: Task) -> tuple[str, ...]:

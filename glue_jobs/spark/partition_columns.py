@@ -36,6 +36,16 @@ def partition_values(
     return pa.table(texts, schema=pa.schema([(field.folder, pa.string()) for field in partitioning]))
 
 
+def empty_as_null(rows: pa.Table, partitioning: Partitioning) -> pa.Table:
+    """The rows as readers see them where EmptyPartition is 'null': an empty text that only a folder's name would say is null."""
+    for field in partitioning:
+        at = rows.column_names.index(field.column)
+        values = rows.column(at)
+        if field.transform == "identity" and pt.is_string(values.type):
+            rows = rows.set_column(at, field.column, pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values))
+    return rows
+
+
 class _Texts:
     """The texts of one partition field."""
 

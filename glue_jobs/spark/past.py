@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -20,6 +21,7 @@ from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.versions import versions_of
 from glue_jobs.core.bins import pack
 from glue_jobs.core.erasure import NOTHING_ERASED, Erased, version_erased
+from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark.arrow_types import arrow_schema
@@ -109,8 +111,26 @@ def past_table(place: Place, table: str, snapshot: Snapshot, paths: Sequence[str
     """The table of a snapshot, or only the files at `paths` of it. Raises TableBlocked, code version-gone or version-erased, if
     bytes are no more. snapshot: its `erases` are those up to now, not those of its time."""
     chosen = [snapshot.files[path] for path in (sorted(snapshot.files) if paths is None else paths)]
+    return _past_table(place, table, snapshot, chosen, _erased(place, snapshot, chosen))
+
+
+def past_history(place: Place, table: str, snapshot: Snapshot, history: Snapshot, until: datetime | None = None) -> PastTable:
+    """The history table that belongs to a snapshot. place: of the lake table; history: the history's snapshot; until: leave out files
+    whose versions all begin later."""
+    chosen = [file for _, file in sorted(history.files.items()) if until is None or _month(file) <= (until.year, until.month)]
+    return _past_table(replace(place, lake=history_lake(place.lake)), table, history, chosen, _erased(place, snapshot, chosen))
+
+
+def _month(file: DataFile) -> tuple[int, ...]:
+    return tuple(int(value or 0) for value in file.partition)
+
+
+def _erased(place: Place, snapshot: Snapshot, chosen: Sequence[DataFile]) -> Erased:
+    return read_erased(place.s3, place.lake, snapshot.erases) if chosen else NOTHING_ERASED
+
+
+def _past_table(place: Place, table: str, snapshot: Snapshot, chosen: Sequence[DataFile], erased: Erased) -> PastTable:
     shape = Shape(table, snapshot.schema, snapshot.primary_key, snapshot.partitioning)
-    erased = read_erased(place.s3, place.lake, snapshot.erases) if chosen else NOTHING_ERASED
     found = find_versions(place, chosen, erased)
     files = []
     for file in chosen:

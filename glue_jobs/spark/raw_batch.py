@@ -15,7 +15,7 @@ from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import Input
-from glue_jobs.core.work import input_of
+from glue_jobs.core.work import Work, input_of
 from glue_jobs.spark.dms_files import BEFORE, BEFORE_PREFIX, OP, ROW, DmsSchema, check_keys, dms_schema, open_dms, read_dms
 from glue_jobs.spark.net_changes import DELETE, POSITION, UPDATE, position
 from glue_jobs.spark.place import Place, Shape
@@ -49,6 +49,15 @@ class Unit:
 
     head: RawHead
     row_groups: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A change, and the raw files that it took. first_time: the least commit time in a load's, as they have it, '' if they tell none."""
+
+    work: Work
+    heads: tuple[RawHead, ...] = ()
+    first_time: str = ""
 
 
 def open_raw(place: Place, file: RawFile) -> Any:

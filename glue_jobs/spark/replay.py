@@ -53,7 +53,7 @@ def replay_table(place: Place, path: TablePath, fold: Fold) -> FileReport:
 
     Raises TableBlocked, code replay-not-possible, where the replay can't be made.
     """
-    adopted, lost = _adopted_files(place, fold)
+    adopted, lost = adopted_files(place, fold)
     leaves_open = unproven(fold.records, lost, fold.gone, fold.head)
     count = passes(str(path), fold.records, fold.head, place.limits.replay_bytes) if fold.records else 1
     lake = _LakeRows(place, str(path), fold.head)
@@ -68,7 +68,7 @@ def replay_table(place: Place, path: TablePath, fold: Fold) -> FileReport:
     return FileReport(tuple(findings), len(fold.head.files), rows, count * (read + fold.head.size_bytes))
 
 
-def _adopted_files(place: Place, fold: Fold) -> tuple[list[PastFile], dict[str, list[DataFile]]]:
+def adopted_files(place: Place, fold: Fold) -> tuple[list[PastFile], dict[str, list[DataFile]]]:
     """(the files of an adopted base with the versions that hold their bytes, those that were erased by their change)."""
     if not fold.adopted:
         return [], {}

@@ -12,19 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pyarrow.types as pt
 
 from glue_jobs.aws.records import read_attachment
 from glue_jobs.core.erasure import texts_among
 from glue_jobs.core.raw_names import CdcName, RawFile, cdc_name
 from glue_jobs.core.record import ChangeRecord, ErasedKeys, Given, Input
-from glue_jobs.core.replay import ADOPT, APPLY, ERASE, FULL_LOAD, INCREMENTAL, LATE, Fold, renamed_column, steps_of
+from glue_jobs.core.replay import ADOPT, BY_HAND, ERASE, FULL_LOAD, INCREMENTAL, LATE, Fold, renamed_column, steps_of
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
 from glue_jobs.spark.erased_keys import texts_of_keys
@@ -32,6 +31,7 @@ from glue_jobs.spark.key_columns import KeyIndex
 from glue_jobs.spark.locate import GivenKeys
 from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.net_changes import DELETE, INSERT, OP, rank
+from glue_jobs.spark.partition_columns import empty_as_null
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import RawHead, Unit, read_heads, read_unit, units_of
@@ -53,10 +53,14 @@ class Part:
 
     def of(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:
         """The rows of the part."""
+        return rows if self.count == 1 else rows.filter(pa.array(self.mask(rows, key)))
+
+    def mask(self, rows: pa.Table, key: Sequence[str]) -> np.ndarray[Any, Any]:
+        """For each row whether it is of the part."""
         if self.count == 1:
-            return rows
+            return np.ones(rows.num_rows, bool)
         hashes = row_hashes(rows.select(list(key)) if key else rows)
-        return rows.filter(pa.array(hashes % np.uint64(self.count) == self.number))
+        return hashes % np.uint64(self.count) == self.number
 
 
 def in_threads_ahead(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
@@ -105,8 +109,8 @@ class ReplayRows:
         if names:
             rows = rows.rename_columns([names[1] if name == names[0] else name for name in rows.column_names])
         rows = as_written(conform(rows, record.schema, self._table), record)
-        if record.kind == APPLY and record.given and record.id not in self._fold.gone:
-            gone, _ = self._of_person(record, record.given)
+        if record.kind in BY_HAND and record.given and record.id not in self._fold.gone:
+            gone, _ = self.of_person(record, record.given)
             return rows.filter(pa.array(gone.places(rows) < 0))
         if record.kind == ERASE and record.erased_keys is not None:
             return without_erased(rows, record.erased_keys)
@@ -126,13 +130,13 @@ class ReplayRows:
         record = step[-1]
         shape = self._shape(record)
         if record.kind == INCREMENTAL:
-            for rows in self._raw_tables(self._ordered(step), shape, Part()):
+            for rows in self._raw_tables(self.ordered(step), shape, Part()):
                 yield as_written(_lake_rows(rows.filter(pc.equal(rows[OP], INSERT)), shape), record)
         elif record.kind == FULL_LOAD:
-            for rows in self._raw_tables(self._heads_of(record, record.inputs), shape, Part()):
+            for rows in self._raw_tables(self.heads_of(record, record.inputs), shape, Part()):
                 yield as_written(_lake_rows(rows.filter(pc.not_equal(rows[OP], DELETE)), shape), record)
         elif record.kind == ADOPT:
-            yield from self._adopted_rows(shape)
+            yield from self.adopted_rows(shape)
         else:
             yield self._after(arrow_schema(record.schema).empty_table(), step, Part())
 
@@ -143,17 +147,17 @@ class ReplayRows:
         record = step[-1]
         shape = self._shape(record)
         if record.kind == FULL_LOAD:
-            heads = self._heads_of(record, record.inputs)
+            heads = self.heads_of(record, record.inputs)
             winners = rank(_together(self._raw_tables(heads, shape, part), shape), shape.key)
             return as_written(_lake_rows(winners.filter(pc.not_equal(winners[OP], DELETE)), shape), record)
         if record.kind == ADOPT:
-            return pa.concat_tables([state, *(part.of(rows, shape.key) for rows in self._adopted_rows(shape))])
+            return pa.concat_tables([state, *(part.of(rows, shape.key) for rows in self.adopted_rows(shape))])
         if record.kind == INCREMENTAL:
             return self._merge_batches(state, step, shape, part)
         if record.kind == LATE:
             return self._merge_late(state, record, shape, part)
-        if record.kind == APPLY and record.given and record.id not in self._fold.gone:
-            rows = part.of(as_written(self._of_person(record, record.given)[1], record), shape.key)
+        if record.kind in BY_HAND and record.given and record.id not in self._fold.gone:
+            rows = part.of(as_written(self.of_person(record, record.given)[1], record), shape.key)
             return pa.concat_tables([state, rows])
         return state
 
@@ -161,7 +165,7 @@ class ReplayRows:
         limit = self._place.limits.replay_bytes / part.count / _BUFFER_SHARE
         waiting: list[pa.Table] = []
         size = 0
-        for rows in self._raw_tables(self._ordered(step), shape, part):
+        for rows in self._raw_tables(self.ordered(step), shape, part):
             waiting.append(rows)
             size += rows.nbytes
             if size > limit:
@@ -171,18 +175,18 @@ class ReplayRows:
 
     def _merge_late(self, state: pa.Table, record: ChangeRecord, shape: Shape, part: Part) -> pa.Table:
         late = frozenset(item.key for item in record.inputs)
-        heads = self._heads_of(record, sorted((*record.context, *record.inputs), key=_rank), late)
+        heads = self.heads_of(record, sorted((*record.context, *record.inputs), key=by_name), late)
         rows = _together(self._raw_tables(heads, shape, part), shape)
         return merged(state, keep_late(rank(rows, shape.key), heads), shape, record)
 
-    def _ordered(self, step: Sequence[ChangeRecord]) -> list[RawHead]:
+    def ordered(self, step: Sequence[ChangeRecord]) -> list[RawHead]:
         """The raw files of changes that follow on each other, those of the first change before those of the next, whatever their names."""
         heads: list[RawHead] = []
         for record in step:
-            heads += [replace(head, ordinal=len(heads) + at) for at, head in enumerate(self._heads_of(record, record.inputs))]
+            heads += [replace(head, ordinal=len(heads) + at) for at, head in enumerate(self.heads_of(record, record.inputs))]
         return heads
 
-    def _heads_of(self, record: ChangeRecord, inputs: Sequence[Input], late: frozenset[str] = frozenset()) -> list[RawHead]:
+    def heads_of(self, record: ChangeRecord, inputs: Sequence[Input], late: frozenset[str] = frozenset()) -> list[RawHead]:
         if record.id not in self._heads:
             files = [raw_file(item) for item in inputs]
             self._heads[record.id] = read_heads(self._place, files, record.timestamp_column, late)
@@ -195,21 +199,23 @@ class ReplayRows:
         for tables in in_threads_ahead(read, [unit for head in heads for unit in units_of(head)]):
             yield from tables
 
-    def _adopted_rows(self, shape: Shape) -> Iterator[pa.Table]:
+    def adopted_rows(self, shape: Shape) -> Iterator[pa.Table]:
         for each in self._adopted:
             yield from OpenFile.open(self._place, shape, each.file, version=each.version).batches()
 
     def _shape(self, record: ChangeRecord) -> Shape:
         return Shape(self._table, record.schema, record.primary_key, record.partitioning, True)
 
-    def _of_person(self, record: ChangeRecord, given: Given) -> tuple[GivenKeys, pa.Table]:
+    def of_person(self, record: ChangeRecord, given: Given) -> tuple[GivenKeys, pa.Table]:
         """(the keys whose rows go, the rows that come) of a correction, as they took effect."""
         if record.id not in self._given:
             keys = tuple(column for name in given.key for column in record.schema if column.name == name)
             gone = self._attached(given.deletes, keys)
             came = self._attached(given.updates, record.schema)
+            new = self._attached(given.inserts, record.schema)
             both = pa.concat_tables([gone, came.select(list(given.key))])
-            self._given[record.id] = (GivenKeys.of(both, given.key), came)
+            keys_gone = GivenKeys.of(both, given.key) if given.key else GivenKeys((), both)
+            self._given[record.id] = (keys_gone, pa.concat_tables([came, new]))
         return self._given[record.id]
 
     def _attached(self, name: str, schema: Schema) -> pa.Table:
@@ -219,7 +225,7 @@ class ReplayRows:
         return conform(pq.read_table(io.BytesIO(data), use_threads=False), schema, name)
 
 
-def _rank(item: Input) -> tuple[CdcName, str]:
+def by_name(item: Input) -> tuple[CdcName, str]:
     return cdc_name(item.key) or CdcName("", ""), item.key
 
 
@@ -250,12 +256,7 @@ def merged(state: pa.Table, winners: pa.Table, shape: Shape, record: ChangeRecor
 
 def as_written(rows: pa.Table, record: ChangeRecord) -> pa.Table:
     """The rows as the lake has them: an empty text that only a folder's name would say is null there."""
-    for field in record.partitioning:
-        at = rows.column_names.index(field.column)
-        values = rows.column(at)
-        if field.transform == "identity" and pt.is_string(values.type):
-            rows = rows.set_column(at, field.column, pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values))
-    return rows
+    return empty_as_null(rows, record.partitioning)
 
 
 def without_erased(rows: pa.Table, keys: ErasedKeys) -> pa.Table:

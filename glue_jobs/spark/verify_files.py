@@ -49,37 +49,57 @@ Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 @dataclass(frozen=True)
 class Checked:
-    """One file. hashes: of its rows' keys, in order; bytes_read: at least those of footer and key columns."""
+    """One file. hashes: of its rows' keys, in order; bytes_read: at least those of footer and key columns; living: of a history's file,
+    for each hash whether the version is no delete, None for all."""
 
     file: DataFile
     findings: tuple[Finding, ...] = ()
     hashes: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
     rows: int = 0
     bytes_read: int = 0
+    living: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+
+    @property
+    def keys(self) -> Hashes:
+        """The hashes of the keys of rows that the table has."""
+        return self.hashes if self.living is None else self.hashes[self.living]
 
 
 def check_files(
     s3: Any, lake: S3Uri, snapshot: Snapshot, there: Mapping[str, RawFile], *, threads: int = THREADS, bucket_rows: int = BUCKET_ROWS
 ) -> FileReport:
     """Check the files of the snapshot that are `there` (path → object as it was listed)."""
-    reader = _Reader(s3, lake, snapshot)
+    reader = Reader(s3, lake, snapshot)
     files = _by_low(snapshot, [file for path, file in snapshot.files.items() if path in there])
     findings: list[Finding] = []
     rows = bytes_read = 0
+    sums = KeySum()
     with ThreadPoolExecutor(threads) as pool:
-        results = _in_order(pool, reader, files, threads * 2)
+        results = checked_by(pool, reader, files, threads * 2)
         for group in _groups(snapshot, files):
-            seen = _Seen(sum(file.rows for file in group), bucket_rows)
+            seen = Seen(sum(file.rows for file in group), bucket_rows)
             with seen:
                 for number, (_, checked) in enumerate(zip(group, results, strict=False)):
                     findings += checked.findings
                     rows, bytes_read = rows + checked.rows, bytes_read + checked.bytes_read
                     seen.add(number, checked.hashes)
-                findings += _doubled_keys(reader, group, seen)
-    return FileReport(tuple(findings), len(files), rows, bytes_read)
+                    sums = sums.plus(checked.keys)
+                findings += doubled_keys(reader, group, seen)
+    return FileReport(tuple(findings), len(files), rows, bytes_read, sums.rows, sums.value)
 
 
-def _in_order(pool: ThreadPoolExecutor, reader: _Reader, files: Sequence[DataFile], ahead: int) -> Iterator[Checked]:
+@dataclass(frozen=True)
+class KeySum:
+    """A checksum of keys that does not depend on their order."""
+
+    rows: int = 0
+    value: int = 0
+
+    def plus(self, hashes: Hashes) -> KeySum:
+        return KeySum(self.rows + len(hashes), (self.value + int(hashes.sum(dtype=np.uint64))) % 2**64)
+
+
+def checked_by(pool: ThreadPoolExecutor, reader: Reader, files: Sequence[DataFile], ahead: int) -> Iterator[Checked]:
     """The files checked by the pool, in their order; at most `ahead` are begun before they are wanted."""
     waiting: deque[Future[Checked]] = deque()
     for file in files:
@@ -93,7 +113,7 @@ def _in_order(pool: ThreadPoolExecutor, reader: _Reader, files: Sequence[DataFil
 # --- ranges
 
 
-def _range(snapshot: Snapshot, file: DataFile) -> tuple[Bound | None, Bound | None]:
+def range_of(snapshot: Snapshot, file: DataFile) -> tuple[Bound | None, Bound | None]:
     types = _key_types(snapshot)
     return decode_bound(types, file.low), decode_bound(types, file.high)
 
@@ -107,7 +127,7 @@ def _by_low(snapshot: Snapshot, files: Iterable[DataFile]) -> list[DataFile]:
     """The files by their least key, those without a bound first."""
     if not snapshot.primary_key:
         return sorted(files, key=lambda file: file.path)
-    return sorted(files, key=lambda file: (_range(snapshot, file)[0] or (), file.path))
+    return sorted(files, key=lambda file: (range_of(snapshot, file)[0] or (), file.path))
 
 
 def _groups(snapshot: Snapshot, files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
@@ -115,7 +135,7 @@ def _groups(snapshot: Snapshot, files: Sequence[DataFile]) -> Iterator[list[Data
     group: list[DataFile] = []
     high: Bound | None = None
     for file in files:
-        low, top = _range(snapshot, file)
+        low, top = range_of(snapshot, file)
         if group and (not snapshot.primary_key or _is_above(low, high)):
             yield group
             group, high = [], ()
@@ -143,14 +163,18 @@ def _greater(one: Bound | None, other: Bound | None) -> Bound | None:
 # --- one file
 
 
-class _Reader:
+class Reader:
     """Reads and checks the files of one snapshot; used by many threads."""
 
     def __init__(self, s3: Any, lake: S3Uri, snapshot: Snapshot) -> None:
         self.s3, self.lake, self.snapshot = s3, lake, snapshot
         self.key = snapshot.primary_key
         self._columns = {column.name: column.type for column in file_columns(snapshot.schema, snapshot.partitioning)}
-        self._key_schema = tuple(column for column in snapshot.schema if column.name in self.key)
+        self.key_schema = tuple(column for column in snapshot.schema if column.name in self.key)
+
+    def key_of(self, file: DataFile) -> tuple[str, ...]:
+        """The key columns that the file must have."""
+        return self.key
 
     def where(self, file: DataFile) -> str:
         return str(self.lake.join(file.path))
@@ -158,7 +182,7 @@ class _Reader:
     def check(self, file: DataFile) -> Checked:
         """The file as it stands; where it was hidden since it was listed, its data version."""
         try:
-            return self._checked(file)
+            return self.checked(file)
         except TableBlocked as error:
             if error.code in _GONE:
                 return self._checked_version(file)
@@ -168,7 +192,7 @@ class _Reader:
         versions = key_versions(self.s3, self.lake.bucket, self.lake.key + file.path)
         ids = [entry.version_id for entry in versions.data if entry.size == file.size_bytes and file.etag in ("", entry.etag)]
         try:
-            return self._checked(file, ids[0]) if ids else Checked(file, (self._vanished(file),))
+            return self.checked(file, ids[0]) if ids else Checked(file, (self._vanished(file),))
         except TableBlocked as error:
             return Checked(file, (self._as_finding(file, error),))
 
@@ -184,34 +208,34 @@ class _Reader:
         source = RangedFile(self.s3, self.lake.bucket, key, file.size_bytes, etag=file.etag or None, version=version)
         return read_data_file(source, file.path)
 
-    def _checked(self, file: DataFile, version: str | None = None) -> Checked:
+    def checked(self, file: DataFile, version: str | None = None) -> Checked:
         parquet = self.open(file, version)
-        wrong = [*self._of_footer(file, parquet)]
-        read = _fetched(parquet, set(self.key))
+        wrong = [*self.of_footer(file, parquet)]
+        read = fetched(parquet, set(self.key))
         if wrong or not self.key:
-            return Checked(file, self._wrong(file, wrong), rows=parquet.metadata.num_rows, bytes_read=read)
+            return Checked(file, self.wrong(file, wrong), rows=parquet.metadata.num_rows, bytes_read=read)
         hashes, found = [np.empty(0, np.uint64)], None
         for table in self.keys(file, parquet):
             if any(column.null_count for column in table.itercolumns()):
                 wrong.append(("a key in every row", "a null in a key column"))
                 break
-            found = _widened(found, bounds(table, self.key))
+            found = wider_bounds(found, bounds(table, self.key))
             hashes.append(key_hashes(normalised_keys(table, self.key)))
-        low, high = _range(self.snapshot, file)
+        low, high = range_of(self.snapshot, file)
         if found is not None:
-            wrong += _outside(found, low, high, "keys")
-        return Checked(file, self._wrong(file, wrong), np.concatenate(hashes), parquet.metadata.num_rows, read)
+            wrong += outside(found, low, high, "keys")
+        return Checked(file, self.wrong(file, wrong), np.concatenate(hashes), parquet.metadata.num_rows, read)
 
     def keys(self, file: DataFile, parquet: pq.ParquetFile) -> Iterator[pa.Table]:
         """The key columns, in pieces, those that stand in the folder's name with them."""
         for table in read_rows(parquet, self.key, file.path):
             whole = with_partition_columns(table, self.snapshot.partitioning, file.partition, self.snapshot.schema)
-            yield conform(whole, self._key_schema, file.path)
+            yield conform(whole, self.key_schema, file.path)
 
-    def _wrong(self, file: DataFile, wrong: Iterable[tuple[str, str]]) -> tuple[Finding, ...]:
+    def wrong(self, file: DataFile, wrong: Iterable[tuple[str, str]]) -> tuple[Finding, ...]:
         return tuple(Finding("wrong-file", DIFFERENCE, self.where(file), expected, found, TODO) for expected, found in wrong)
 
-    def _of_footer(self, file: DataFile, parquet: pq.ParquetFile) -> Iterator[tuple[str, str]]:
+    def of_footer(self, file: DataFile, parquet: pq.ParquetFile) -> Iterator[tuple[str, str]]:
         """(expected, found) for what the footer says otherwise. A file may lack columns that came after it, but no key column.
 
         One that another program wrote may have columns that are not the table's, and narrower types.
@@ -230,23 +254,23 @@ class _Reader:
                 yield "the table's columns", f"a column {column.name!r}, which the table has not in its files"
             elif kind != wanted and not (adopted and kind and widened(kind, wanted) == wanted):
                 yield f"{column.name} {wanted}", f"{column.name} {kind or column.type}"
-        for name in self.key:
+        for name in self.key_of(file):
             if name in self._columns and name not in physical.names:
                 yield f"the key column {name}", "no such column in the file"
         if not adopted:  # other writers cut long texts in them
-            yield from self._of_statistics(file, parquet)
+            yield from self.of_statistics(file, parquet)
 
-    def _of_statistics(self, file: DataFile, parquet: pq.ParquetFile) -> Iterator[tuple[str, str]]:
+    def of_statistics(self, file: DataFile, parquet: pq.ParquetFile) -> Iterator[tuple[str, str]]:
         """The first key column's least and greatest value, as far as the footer says them."""
         if not self.key or self.key[0] not in self._columns or self.key[0] not in parquet.schema_arrow.names:
             return
         kind = to_arrow(self._columns[self.key[0]])
-        low, high = _range(self.snapshot, file)
+        low, high = range_of(self.snapshot, file)
         for found in _statistics(parquet, self.key[0], kind):
-            yield from _outside(found, low and low[:1], high and high[:1], "statistics")
+            yield from outside(found, low and low[:1], high and high[:1], "statistics")
 
 
-def _fetched(parquet: pq.ParquetFile, names: set[str]) -> int:
+def fetched(parquet: pq.ParquetFile, names: set[str]) -> int:
     """Bytes of the footer and of the columns with these names."""
     metadata = parquet.metadata
     groups = (metadata.row_group(index) for index in range(metadata.num_row_groups))
@@ -278,13 +302,13 @@ def _value(value: Any, kind: pa.DataType) -> Any:
     return int(value) if pt.is_date(kind) or pt.is_timestamp(kind) else comparable(pa.scalar(value, kind))
 
 
-def _widened(one: tuple[Bound, Bound] | None, other: tuple[Bound, Bound] | None) -> tuple[Bound, Bound] | None:
+def wider_bounds(one: tuple[Bound, Bound] | None, other: tuple[Bound, Bound] | None) -> tuple[Bound, Bound] | None:
     if one is None or other is None:
         return one or other
     return min(one[0], other[0]), max(one[1], other[1])
 
 
-def _outside(found: tuple[Bound, Bound], low: Bound | None, high: Bound | None, what: str) -> Iterator[tuple[str, str]]:
+def outside(found: tuple[Bound, Bound], low: Bound | None, high: Bound | None, what: str) -> Iterator[tuple[str, str]]:
     if (low is not None and found[0] < low) or (high is not None and found[1][: len(high)] > high):
         yield f"{what} between the bounds that the record gives", f"{what} outside of them: a merge would pass over rows of this file"
 
@@ -292,7 +316,7 @@ def _outside(found: tuple[Bound, Bound], low: Bound | None, high: Bound | None, 
 # --- keys of many files
 
 
-class _Seen:
+class Seen:
     """Hashes of the rows of many files, `number` by file; in memory, or in files on disk where they are many."""
 
     _TYPE = np.dtype([("hash", np.uint64), ("file", np.uint32)])
@@ -303,7 +327,7 @@ class _Seen:
         self._parts: list[np.ndarray[Any, Any]] = []
         self._folder = tempfile.TemporaryDirectory(prefix="dmslake-verify-") if self._bits else None
 
-    def __enter__(self) -> _Seen:
+    def __enter__(self) -> Seen:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -349,11 +373,11 @@ def find_doubled(
 ) -> list[Finding]:
     """A finding for each of the first keys that come more than once, of files whose keys (`key_hashes`, `rows` in all) come one by one."""
     files: list[DataFile] = []
-    with _Seen(rows, bucket_rows) as seen:
+    with Seen(rows, bucket_rows) as seen:
         for number, (file, hashes) in enumerate(hashed):
             files.append(file)
             seen.add(number, hashes)
-        return _doubled_keys(_Reader(s3, lake, snapshot), files, seen)
+        return doubled_keys(Reader(s3, lake, snapshot), files, seen)
 
 
 def _of_more_than_one(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -365,7 +389,7 @@ def _of_more_than_one(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return rows[held]
 
 
-def _doubled_keys(reader: _Reader, group: Sequence[DataFile], seen: _Seen) -> list[Finding]:
+def doubled_keys(reader: Reader, group: Sequence[DataFile], seen: Seen) -> list[Finding]:
     """A finding for each of the first doubled keys, and one that counts the others."""
     named: list[Finding] = []
     more = 0
@@ -382,7 +406,7 @@ def _doubled_keys(reader: _Reader, group: Sequence[DataFile], seen: _Seen) -> li
     return named
 
 
-def _confirmed(reader: _Reader, files: Sequence[DataFile], hashes: Hashes) -> list[Finding]:
+def _confirmed(reader: Reader, files: Sequence[DataFile], hashes: Hashes) -> list[Finding]:
     """The keys with these hashes that really come more than once: two keys may have one hash."""
     places: dict[Any, list[DataFile]] = {}
     texts: dict[Any, str] = {}
@@ -396,12 +420,12 @@ def _confirmed(reader: _Reader, files: Sequence[DataFile], hashes: Hashes) -> li
     return [_doubled(reader, texts[key], held_by) for key, held_by in places.items() if len(held_by) > 1]
 
 
-def _version_if_hidden(reader: _Reader, file: DataFile) -> str | None:
+def _version_if_hidden(reader: Reader, file: DataFile) -> str | None:
     versions = key_versions(reader.s3, reader.lake.bucket, reader.lake.key + file.path)
     return None if versions.visible or not versions.data else versions.data[0].version_id
 
 
-def _doubled(reader: _Reader, key: str, files: Sequence[DataFile]) -> Finding:
+def _doubled(reader: Reader, key: str, files: Sequence[DataFile]) -> Finding:
     paths = sorted({file.path for file in files})
     others = f", in {', '.join(paths[1:])} too" if len(paths) > 1 else ""
     found = f"{key} {len(files)} times{others}"

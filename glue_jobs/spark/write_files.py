@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
@@ -19,20 +19,28 @@ from glue_jobs.spark.place import Place, Shape
 # Between two looks at a file's size: of rows that are wide, few.
 PIECE_ROWS = 65_536
 PIECE_BYTES = 16 * 1024 * 1024
+Rows = Callable[[pa.Table], pa.Table]
 
 
 class FileWriter:
     """Writes tables of one partition to as many data files as their size asks for; nothing is completed.
 
-    split: begin a new file when one has reached the target size. A failed attempt of a task leaves an open upload behind,
+    split: begin a new file when one has reached the target size. ranged: which of the rows the file's key range is of, None for all; of no
+    row there is none. A failed attempt of a task leaves an open upload behind,
     which nobody sees and a lifecycle rule aborts; where we see the failure we abort it ourselves.
     """
 
     def __init__(
-        self, place: Place, shape: Shape, partition: PartitionValues, dictionary: Sequence[str] | None = None, split: bool = True
+        self,
+        place: Place,
+        shape: Shape,
+        partition: PartitionValues,
+        dictionary: Sequence[str] | None = None,
+        split: bool = True,
+        ranged: Rows | None = None,
     ) -> None:
         self._place, self._shape, self._partition = place, shape, partition
-        self._dictionary, self._split = dictionary, split
+        self._dictionary, self._split, self._ranged = dictionary, split, ranged
         self._names = [column.name for column in shape.file_schema]
         self._files: list[DataFile] = []
         self._sink: MultipartWriter | None = None
@@ -50,12 +58,16 @@ class FileWriter:
         if self._sink is None:
             self._open()
         if self._shape.key:
-            low, high = bounds(table, self._shape.key) or ((), ())
-            self._low = low if self._low is None else min(self._low, low)
-            self._high = high if self._high is None else max(self._high, high)
+            self._widen(table if self._ranged is None else self._ranged(table))
         self._writer.write(table.select(self._names))
         if self._split and self._writer.size_bytes >= self._place.limits.target_file_bytes:
             self._close()
+
+    def _widen(self, rows: pa.Table) -> None:
+        found = bounds(rows, self._shape.key)
+        if found is not None:
+            self._low = found[0] if self._low is None else min(self._low, found[0])
+            self._high = found[1] if self._high is None else max(self._high, found[1])
 
     def _open(self) -> None:
         place = self._place
@@ -107,9 +119,10 @@ def write_tables(
     tables: Iterable[pa.Table],
     dictionary: Sequence[str] | None = None,
     split: bool = True,
+    ranged: Rows | None = None,
 ) -> list[DataFile]:
     """Write all `tables` (lake columns, one partition) as data files."""
-    writer = FileWriter(place, shape, partition, dictionary, split)
+    writer = FileWriter(place, shape, partition, dictionary, split, ranged)
     try:
         for table in tables:
             if table.num_rows:

@@ -13,7 +13,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,6 @@ from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.core.paths import S3Uri
 from infra.local.demo_screen import Screen
 from infra.local.embedded import EmbeddedAws
-from infra.local.job_process import SPARK
-from infra.local.job_table import JOBS, Job
 from infra.local.row_changes import Rows, differences, row_changes
 from infra.local.shop import SCHEMA, TABLES, Feed, Shop, Written, open_shop, round_of
 
@@ -52,7 +49,7 @@ def run_demo(echo: Callable[[str], None], spark: bool = False) -> int:
     try:
         with contextlib.ExitStack() as stack:
             with screen.busy("starting the embedded AWS"):
-                aws = stack.enter_context(EmbeddedAws(jobs=spark_jobs() if spark else JOBS))
+                aws = stack.enter_context(EmbeddedAws(spark_arguments={"--driver_bytes": "0"} if spark else {}))
             is_equal = Demo(aws, screen, spark).run()
     except DemoFailed as error:
         screen.say(str(error), "red")
@@ -60,11 +57,6 @@ def run_demo(echo: Callable[[str], None], spark: bool = False) -> int:
     screen.say(f"It took {time.monotonic() - started:.0f} s.", "dim")
     show_next(screen)
     return 0 if is_equal else 1
-
-
-def spark_jobs() -> tuple[Job, ...]:
-    """The jobs with the default argument that has Spark do all the work."""
-    return tuple(replace(job, arguments={**job.arguments, "--driver_bytes": "0"}) if job.command == SPARK else job for job in JOBS)
 
 
 def show_next(screen: Screen) -> None:

@@ -1,15 +1,21 @@
 """The embedded AWS: S3, DynamoDB and Glue on a loopback port, where StartJobRun really runs the job.
 
-What differs from AWS, and what a green test therefore does not prove:
+Buckets, state table, database and jobs are those of `infra/aws/lake.yaml`, deployed as a CloudFormation stack: what a person runs
+on AWS can't drift away from it. What differs from AWS, and what a green test therefore does not prove:
 
+- CloudFormation: the types and properties of `infra/local/cloudformation/` are deployed, any other is refused by name; a request
+  returns when the stack is done; tags, stack policies, drift and DisableRollback are passed over.
 - S3: completing a multipart upload twice succeeds twice (AWS: NoSuchUpload); part checksums are not asked for at
   completion; more than 1000 keys in DeleteObjects are accepted; lifecycle rules are kept and shown but never applied.
 - DynamoDB: requests are answered one at a time; no throttling, no item size limit on every path.
 - Glue catalog: the VersionId of UpdateTable is ignored.
 - Glue jobs: no queueing (JobRunQueuingEnabled), no retries, no repetition by JobRunId; a run starts at once; GetJobRun's
   LogGroupName is a folder of this machine and `<LogGroupName>/<run id>.log` the log of a run; BatchStopJobRun kills
-  without a warning; `--extra-py-files` and `--additional-python-modules` are ignored: the code is already there.
-- Nobody checks credentials or policies.
+  without a warning; `--extra-py-files` and `--additional-python-modules` are ignored: the code is already there. GlueVersion,
+  workers, role, metrics and log settings of a job are kept and shown, and change nothing.
+- The scheduled trigger starts nothing by itself: `dmslake up --schedule` acts on it, by starting the job; no workflow runs are made.
+- No events, metrics, alarms or mails: rule, alarms, dashboard and topic are kept and shown. Log groups stay empty.
+- Nobody checks credentials or policies; encryption is shown and not done.
 """
 
 from __future__ import annotations
@@ -29,14 +35,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from infra.local.job_process import CODE_FOLDER
-from infra.local.job_table import JOBS, Job, create_job_request
-from infra.local.session import ACCESS_KEY, REGION, SECRET_KEY, embedded_client
+from infra.local import artifacts
+from infra.local.job_process import CODE_FOLDER, SPARK
+from infra.local.job_table import Job, create_job_request, with_arguments
+from infra.local.session import ACCESS_KEY, REGION, SECRET_KEY, embedded_client, embedded_session
 from infra.local.settings import Settings
 
 LOOPBACK = "127.0.0.1"
-NONCURRENT_DAYS = 30
-ABORT_UPLOADS_DAYS = 7
+STACK = "dmslake"
 WAIT_SECONDS = "0.5"  # between two looks at job runs: here a look costs nothing, and runs are short
 FINISHED = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT"})
 _STOP_SECONDS = 20.0
@@ -51,9 +57,10 @@ class EmbeddedAwsError(RuntimeError):
 class EmbeddedAws:
     """A running AWS for one person or one test: `with EmbeddedAws() as aws: …`, or `start()` and `stop()`.
 
-    It begins empty: buckets (the lake's with versioning and lifecycle rules), the state table, the Glue database and
-    the jobs of `jobs`. `folder` holds the logs and is removed at the end unless it was given. `python_shell` is the
-    Python for the jobs that Glue's Python shell runs. Everything is lost at `stop`.
+    It begins with the stack of `infra/aws/lake.yaml` (buckets, state table, Glue database, jobs) and nothing in it. `jobs`
+    come beside the stack's, in the place of one of the same name; `spark_arguments` are more default arguments of its Spark
+    jobs; `parameters` are more parameters of the stack. `folder` holds the logs and is removed at the end unless it was given.
+    `python_shell` is the Python for the jobs that Glue's Python shell runs. Everything is lost at `stop`.
     """
 
     raw_bucket: str = "dmslake-raw"
@@ -64,7 +71,9 @@ class EmbeddedAws:
     database: str = "dmslake"
     port: int = 0
     folder: Path | None = None
-    jobs: Sequence[Job] = JOBS
+    jobs: Sequence[Job] = ()
+    spark_arguments: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
     code_folder: Path = CODE_FOLDER
     python_shell: str = sys.executable
     cores: int = field(default_factory=lambda: os.cpu_count() or 2)
@@ -75,6 +84,7 @@ class EmbeddedAws:
     _process: subprocess.Popen[str] | None = field(default=None, init=False, repr=False)
     _own_folder: Path | None = field(default=None, init=False, repr=False)
     _clients: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _session: Any = field(default_factory=embedded_session, init=False, repr=False)
     _clients_lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def __enter__(self) -> EmbeddedAws:
@@ -163,7 +173,7 @@ class EmbeddedAws:
         """A boto3 client of `service` for this server; one per service, made at first use, shared by threads."""
         with self._clients_lock:
             if service not in self._clients:
-                self._clients[service] = embedded_client(service, self.endpoint_url)
+                self._clients[service] = embedded_client(service, self.endpoint_url, self._session)
             return self._clients[service]
 
     def run_job(self, name: str, arguments: Mapping[str, str] | None = None, timeout_seconds: float = 300.0) -> dict[str, Any]:
@@ -232,50 +242,53 @@ class EmbeddedAws:
         self.endpoint_url = json.loads(answer)["url"]
 
     def _create_resources(self) -> None:
-        s3 = self.client("s3")
-        s3.create_bucket(Bucket=self.raw_bucket)
-        s3.create_bucket(Bucket=self.lake_bucket)
-        s3.put_bucket_versioning(Bucket=self.lake_bucket, VersioningConfiguration={"Status": "Enabled"})
-        s3.put_bucket_lifecycle_configuration(Bucket=self.lake_bucket, LifecycleConfiguration=lake_lifecycle())
-        self.client("dynamodb").create_table(
-            TableName=self.state_table,
-            KeySchema=[{"AttributeName": "path", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "path", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        self._deploy(self._stack_parameters())
+        if not self.jobs and not self.spark_arguments:
+            return  # a client costs a start some time
         glue = self.client("glue")
-        glue.create_database(DatabaseInput={"Name": self.database})
-        common = {
+        if self.spark_arguments:
+            for job in glue.get_jobs()["Jobs"]:
+                if job["Command"]["Name"] == SPARK:
+                    glue.create_job(**with_arguments(job, self.spark_arguments))
+        for own in self.jobs:
+            glue.create_job(**create_job_request(own, self._common_arguments()))
+
+    def _deploy(self, parameters: Mapping[str, str]) -> None:
+        """Creates the stack; EmbeddedAwsError if it did not come to its end."""
+        cloudformation = self.client("cloudformation")
+        cloudformation.create_stack(
+            StackName=STACK,
+            TemplateURL=artifacts.TEMPLATE_URL,
+            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
+            Capabilities=["CAPABILITY_IAM"],
+        )
+        (stack,) = cloudformation.describe_stacks(StackName=STACK)["Stacks"]
+        if stack["StackStatus"] != "CREATE_COMPLETE":
+            raise EmbeddedAwsError(f"the stack of the embedded AWS is {stack['StackStatus']}: {stack.get('StackStatusReason', '')}")
+
+    def _stack_parameters(self) -> dict[str, str]:
+        return {
+            **artifacts.PARAMETERS,
+            "NewRawBucketName": self.raw_bucket,
+            "RawPrefix": self.raw_prefix,
+            "NewLakeBucketName": self.lake_bucket,
+            "LakePrefix": self.lake_prefix,
+            "StateTableName": self.state_table,
+            "DatabaseName": self.database,
+            "JobPrefix": "",
+            "WaitSeconds": WAIT_SECONDS,
+            **self.parameters,
+        }
+
+    def _common_arguments(self) -> dict[str, str]:
+        return {
             "--raw": self.raw,
             "--lake": self.lake,
             "--state_table": self.state_table,
             "--database": self.database,
             "--wait_seconds": WAIT_SECONDS,
         }
-        for job in self.jobs:
-            glue.create_job(**create_job_request(job, common))
 
 
 def _without_aws_settings(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith(("AWS_", "MOTO_"))}
-
-
-def lake_lifecycle() -> dict[str, Any]:
-    """The lifecycle of the lake bucket: old versions go after the rollback window, abandoned uploads after a week."""
-    return {
-        "Rules": [
-            {
-                "ID": "rollback-window",
-                "Status": "Enabled",
-                "Filter": {"Prefix": ""},
-                "NoncurrentVersionExpiration": {"NoncurrentDays": NONCURRENT_DAYS},
-                "Expiration": {"ExpiredObjectDeleteMarker": True},
-            },
-            {
-                "ID": "abandoned-uploads",
-                "Status": "Enabled",
-                "Filter": {"Prefix": ""},
-                "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": ABORT_UPLOADS_DAYS},
-            },
-        ]
-    }

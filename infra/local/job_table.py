@@ -1,8 +1,4 @@
-"""The Glue jobs of the embedded AWS: one table, from which the CreateJob requests are made.
-
-A later job is one more row. Job arguments have underscores here, as in the templates: settings stand in
-DefaultArguments, StartJobRun adds what belongs to one run.
-"""
+"""Jobs that stand in the embedded AWS beside those of `infra/aws/lake.yaml`: for tests, the demo and benchmarks."""
 
 from __future__ import annotations
 
@@ -18,6 +14,12 @@ _CAPACITY: dict[str, dict[str, Any]] = {
     PYTHON_SHELL: {"MaxCapacity": 0.0625},
     SPARK: {"GlueVersion": "5.1", "WorkerType": "G.1X", "NumberOfWorkers": 2},
 }
+_OF_A_DEFINITION = frozenset(
+    {
+        *("Name", "Description", "Role", "Command", "DefaultArguments", "ExecutionProperty", "MaxRetries", "Timeout"),
+        *("GlueVersion", "WorkerType", "NumberOfWorkers", "MaxCapacity"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -30,19 +32,6 @@ class Job:
     max_concurrent_runs: int
     timeout_minutes: int = 480
     arguments: Mapping[str, str] = field(default_factory=dict)
-
-
-JOBS: tuple[Job, ...] = (
-    Job("Controller", PYTHON_SHELL, "controller/main.py", max_concurrent_runs=1),
-    Job("LoadInitial", SPARK, "glue_jobs/load_initial.py", max_concurrent_runs=4),
-    Job("LoadIncremental", SPARK, "glue_jobs/load_incremental.py", max_concurrent_runs=4),
-    Job("Rollback", SPARK, "glue_jobs/rollback.py", max_concurrent_runs=4),
-    Job("Apply", SPARK, "glue_jobs/apply.py", max_concurrent_runs=4),
-    Job("Erase", SPARK, "glue_jobs/erase.py", max_concurrent_runs=4),
-    Job("Adopt", SPARK, "glue_jobs/adopt.py", max_concurrent_runs=4),
-    Job("Snapshot", SPARK, "glue_jobs/snapshot.py", max_concurrent_runs=4),
-    Job("GenerateFeed", SPARK, "glue_jobs/generate_feed.py", max_concurrent_runs=4),
-)
 
 
 def create_job_request(job: Job, common_arguments: Mapping[str, str]) -> dict[str, Any]:
@@ -61,3 +50,9 @@ def create_job_request(job: Job, common_arguments: Mapping[str, str]) -> dict[st
         "Timeout": job.timeout_minutes,
         **_CAPACITY[job.command],
     }
+
+
+def with_arguments(job: Mapping[str, Any], arguments: Mapping[str, str], name: str | None = None) -> dict[str, Any]:
+    """The parameters of glue.create_job for a job as GetJob shows it, with more default arguments; under its own name or another."""
+    request = {key: value for key, value in job.items() if key in _OF_A_DEFINITION and value is not None}
+    return {**request, "Name": name or job["Name"], "DefaultArguments": {**job["DefaultArguments"], **arguments}}

@@ -16,13 +16,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from moto.backends import get_backend
 from moto.glue.exceptions import JobNotFoundException
 
+from infra.local.artifacts import path_in_code_folder, put_artifacts
+from infra.local.cloudformation.resource import backend
+from infra.local.cloudformation.stacks import teach_moto
 from infra.local.glue_api import JobRunApi
 from infra.local.glue_runner import JobRunner, RunRefused
-from infra.local.server import EmbeddedApp, EmbeddedServer, make_listings_quick
-from infra.local.session import ACCOUNT, REGION, embedded_client
+from infra.local.server import EmbeddedApp, EmbeddedServer, leave_policies_alone, make_listings_quick
+from infra.local.session import embedded_client
 from infra.local.settings import Settings
 
 WANTED_OPEN_FILES = 65_536
@@ -33,6 +35,9 @@ def main() -> int:
     settings = Settings(**json.loads(sys.stdin.readline()))
     _allow_many_open_files()
     make_listings_quick()
+    leave_policies_alone()
+    teach_moto()
+    put_artifacts(backend("s3"), Path(settings.code_folder))
     server, runner = _build(settings)
     server.start()
     print(json.dumps({"url": server.url}), flush=True)
@@ -50,7 +55,7 @@ def _build(settings: Settings) -> tuple[EmbeddedServer, JobRunner]:
     server = EmbeddedServer(port=settings.port)
     runtime = settings.runtime()
     environment = {**runtime.environment, "AWS_ENDPOINT_URL": server.url}
-    runner = JobRunner(replace(runtime, environment=environment), _fetcher(server.url))
+    runner = JobRunner(replace(runtime, environment=environment), _fetcher(server.url, runtime.code_folder))
     server.app = EmbeddedApp(JobRunApi(runner, _job_finder()), JobRunApi.OPERATIONS)
     return server, runner
 
@@ -60,7 +65,7 @@ def _job_finder() -> Any:
 
     def find(name: str) -> dict[str, Any]:
         try:
-            job: dict[str, Any] = get_backend("glue")[ACCOUNT][REGION].get_job(name).as_dict()
+            job: dict[str, Any] = backend("glue").get_job(name).as_dict()
         except JobNotFoundException:
             raise RunRefused("EntityNotFoundException", f"Job {name} not found.") from None
         return job
@@ -68,10 +73,14 @@ def _job_finder() -> Any:
     return find
 
 
-def _fetcher(url: str) -> Any:
-    """A function that copies an `s3://` script to a local file."""
+def _fetcher(url: str, code_folder: Path) -> Any:
+    """A function that copies an `s3://` script to a local file; one of the artifact folder comes from the code folder."""
 
     def fetch(location: str, target: Path) -> None:
+        path = path_in_code_folder(location)
+        if path is not None:
+            shutil.copyfile(code_folder / path, target)
+            return
         bucket, _, key = location.removeprefix("s3://").partition("/")
         embedded_client("s3", url).download_file(bucket, key, str(target))
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import moto.core.serialize
 import moto.s3.models
+from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from moto.s3.models import FakeDeleteMarker, FakeKey, S3Backend
+from moto.s3.models import FakeBucket, FakeDeleteMarker, FakeKey, S3Backend
 from moto.s3.responses import S3Response
 from werkzeug.serving import ThreadedWSGIServer
 
@@ -101,6 +102,12 @@ def make_listings_quick() -> None:
     moto.s3.models.FakeKey.__deepcopy__ = _listed(_ListedKey)  # type: ignore[attr-defined]
     moto.s3.models.FakeDeleteMarker.__deepcopy__ = _listed(FakeDeleteMarker)  # type: ignore[attr-defined]
     S3Backend.list_object_versions = _list_versions  # type: ignore[assignment,method-assign]
+
+
+def leave_policies_alone() -> None:
+    """For the process of the server only: bucket policies are kept and shown. moto knows no conditions: it takes a Deny of what comes
+    without TLS for a Deny of everything."""
+    FakeBucket.get_permission = lambda *_: PermissionResult.NEUTRAL  # type: ignore[assignment,method-assign]
 
 
 class _Dispatcher(DomainDispatcherApplication):

@@ -7,29 +7,34 @@ import shlex
 import signal
 import threading
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from infra.local.embedded import EmbeddedAws
+from infra.local.schedule import Scheduler, how_it_stands
 
 _EXAMPLE_TABLE = "shop/orders/"
 
 
-def run_up(echo: Callable[[str], None], port: int = 0, folder: Path | None = None) -> int:
+def run_up(echo: Callable[[str], None], port: int = 0, folder: Path | None = None, schedule: bool = False) -> int:
     """Starts an embedded AWS, says how to reach it, and stays until SIGINT or SIGTERM; returns the exit code.
 
-    `port` 0 takes a free one. `folder` keeps the logs of the runs; without it they go with the server.
+    `port` 0 takes a free one. `folder` keeps the logs of the runs; without it they go with the server. `schedule` has the
+    scheduled trigger of the stack start the controller when it is due.
     """
     asked_to_stop = threading.Event()
     previous = _on_signals(asked_to_stop)
     try:
         with EmbeddedAws(port=port, folder=folder) as aws:
-            for line in introduction(aws):
+            for line in introduction(aws, schedule):
                 echo(line)
+            scheduler = Scheduler(aws.client("glue"), _now, echo) if schedule else None
             # A wait without a limit can't be interrupted by a signal on every system.
             while not asked_to_stop.wait(1.0):
-                pass
+                if scheduler is not None:
+                    scheduler.tick()
             echo("# stopping")
     finally:
         for number, handler in previous.items():
@@ -37,7 +42,7 @@ def run_up(echo: Callable[[str], None], port: int = 0, folder: Path | None = Non
     return 0
 
 
-def introduction(aws: EmbeddedAws) -> list[str]:
+def introduction(aws: EmbeddedAws, schedule: bool = False) -> list[str]:
     """What `dmslake up` prints: lines for a shell, comments included, so that all of it can be pasted."""
     return [
         f"# The embedded AWS is at {aws.endpoint_url}; logs of the job runs are in {aws.log_folder}",
@@ -48,6 +53,7 @@ def introduction(aws: EmbeddedAws) -> list[str]:
         "# Then, for example: edit a table's DynamoDB row, start a job run, list the lake",
         *example_commands(aws),
         "",
+        *how_it_stands(aws.client("glue"), _now(), schedule),
         "# Ctrl-C stops it and forgets everything.",
     ]
 
@@ -68,6 +74,10 @@ def example_commands(aws: EmbeddedAws) -> list[str]:
         "aws glue start-job-run --job-name Controller",
         f"aws s3 ls s3://{aws.lake_bucket} --recursive",
     ]
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def _on_signals(event: threading.Event) -> dict[signal.Signals, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from glue_jobs.aws.catalog import add_partitions, list_partitions, refresh_partitions, sync_table
+from glue_jobs.aws.catalog import add_partitions, drop_table, list_partitions, owner_of, refresh_partitions, sync_table
 from glue_jobs.core.errors import DmslakeError, RetryLater, TableBlocked
 from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.schema import Column
@@ -332,3 +332,28 @@ def test_partitions_are_listed_over_all_pages(glue: Any, database: str) -> None:
     Injected(glue, "GetPartitions", answer(200, json.dumps(first)))
 
     assert sorted(list_partitions(glue, database, "sales_orders")) == [("2023", "z"), ("2024", "a"), ("2024", "b")]
+
+
+@pytest.mark.parametrize("owner", [None, PATH, "raw/dms/sales/others/", ""])
+def test_a_table_is_dropped_where_it_says_that_it_is_ours(glue: Any, database: str, owner: str | None) -> None:
+    """None: there is no such table. One that says nothing is another program's, wherever it lies."""
+    if owner is None:
+        glue.create_database(DatabaseInput={"Name": database})
+    else:
+        sync(glue, database, path=owner)
+
+    found = owner_of(glue, database, "sales_orders")
+    dropped = drop_table(glue, database, "sales_orders", PATH)
+
+    assert (found, dropped) == (owner, owner == PATH)
+    assert len(glue.get_tables(DatabaseName=database)["TableList"]) == (1 if owner in ("", "raw/dms/sales/others/") else 0)
+
+
+def test_a_table_that_another_drops_at_the_same_time_is_gone(glue: Any, database: str) -> None:
+    """No error; being denied is one."""
+    sync(glue, database)
+    Injected(glue, "DeleteTable", json_error(400, "EntityNotFoundException"), json_error(400, "AccessDeniedException"))
+
+    assert drop_table(glue, database, "sales_orders", PATH) is False
+    with pytest.raises(ClientError, match="AccessDenied"):
+        drop_table(glue, database, "sales_orders", PATH)

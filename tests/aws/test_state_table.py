@@ -440,3 +440,15 @@ def test_a_late_report_is_not_written(table: StateTable) -> None:
     item = given(table, Fence=8)
 
     assert (table.write_under_fence(PATH, 7, {"LastRun": {}}), table.get(PATH)) == (False, item)
+
+
+def test_an_item_is_deleted_under_the_fence(table: StateTable, clients: Clients) -> None:
+    """Of another fence it stays. Where the answer was lost, or the item was made anew since, it is gone all the same."""
+    item = given(table, Fence=8)
+    assert (table.delete(PATH, 7), table.get(PATH)) == (False, item)
+
+    sent = Injected(clients.dynamodb, "DeleteItem", lost_answer)
+    assert (table.delete(PATH, 8), sent.sent, table.get(PATH)) == (True, 2, None)
+
+    fresh = given(table, ActiveFlag="false")
+    assert (table.delete(PATH, 8), table.get(PATH)) == (True, fresh)

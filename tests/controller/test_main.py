@@ -48,7 +48,7 @@ def run_main(
 
 
 def test_a_run_reports_line_by_line(jobs: World, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line per table and one with the totals, each a JSON object with the report's version; fine is 0."""
+    """A line per table and one with the totals, each a JSON object with the report's version, then one for CloudWatch; fine is 0."""
     jobs.put_raw(ORDERS, LOAD)
     jobs.put_item(ORDERS)
     jobs.put_raw(STORES, LOAD)
@@ -56,11 +56,12 @@ def test_a_run_reports_line_by_line(jobs: World, capsys: pytest.CaptureFixture[s
     code, lines = run_main(jobs, capsys, ARGV, lambda: jobs.write_result(str(ORDERS), "run-1", inserted=3))
 
     assert code == 0
-    assert [line["report"] for line in lines] == [1, 1, 1]
+    assert [line.get("report") for line in lines] == [1, 1, 1, None]
     assert [line["table"]["outcome"] for line in lines[:2]] == ["committed", "inactive"]
     assert lines[0]["table"]["inserted"] == 3
     assert lines[2]["totals"]["committed"] == 1
     assert lines[2]["exit_code"] == 0
+    assert [lines[3][name] for name in ("Installation", "Runs", "TablesFailed")] == ["DMSCDC_Controller", 1, 0]
 
 
 def test_a_failed_table_fails_the_job(jobs: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from glue_jobs.core.record import (
     ErasedVersion,
     Generation,
     Given,
+    HistoryAt,
     Input,
     Part,
     Upload,
@@ -98,10 +99,11 @@ RECORDS = st.builds(
     lost=st.just("") | IDS,
     staged=st.booleans(),
     staged_as=st.just("") | IDS,
-    given=st.none() | st.builds(Given, some(TEXT), TEXT, TEXT),
+    given=st.none() | st.builds(Given, some(TEXT), TEXT, TEXT, TEXT),
     erased=some(st.builds(ErasedVersion, TEXT, TEXT, NUMBER)),
     erased_keys=st.none() | st.builds(ErasedKeys, some(TEXT), TEXT, some(TEXT)),
     erases=some(IDS),
+    history=st.none() | st.builds(HistoryAt, IDS, st.booleans()),
     details=st.dictionaries(TEXT, JSON, max_size=2),
 )
 

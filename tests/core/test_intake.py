@@ -350,6 +350,28 @@ def test_a_person_may_ask_for_a_rewrite(request_: str, expected: Rewrite) -> Non
     assert plan(loaded(), load(), cdc(1), Request=request_, PartitionKey="region") == expected
 
 
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        ({"Request": "repartition"}, "repartition"),
+        ({"Request": "schema-rename:a=b"}, "schema"),
+        ({"PrimaryKey": "id,line"}, "rekey"),
+        ({"PartitionKey": "id"}, "partition-key-changed"),
+        ({"Paused": "wait", "Request": "repartition"}, "paused"),
+        ({"Request": "reload"}, "no-source"),
+        ({}, "no-source"),
+    ],
+)
+@pytest.mark.parametrize("flag", ["true", "false"])
+def test_a_table_without_source_does_what_a_person_asks_for(edits: dict[str, Any], expected: str, flag: str) -> None:
+    """Whether it is active or not: nothing else is ever done for it, its raw folder is not looked at."""
+    action = plan(loaded(), cdc(1), Source="none", ActiveFlag=flag, **edits)
+
+    found = action.kind if isinstance(action, Rewrite) else action.code if isinstance(action, Rest) else stopped(action)
+    assert found == expected
+    assert not isinstance(action, Rest) or ("waits for ever" in action.reason) == (edits.get("Request") == "reload")
+
+
 @pytest.mark.parametrize("request_", ["repartition", "schema-rename:a=b"])
 def test_a_rewrite_of_nothing_is_no_rewrite(request_: str) -> None:
     """A table that was never loaded is loaded."""

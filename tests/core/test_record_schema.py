@@ -20,6 +20,7 @@ from glue_jobs.core.record import (
     Counts,
     DataFile,
     Generation,
+    Given,
     Input,
     Part,
     Upload,
@@ -49,7 +50,7 @@ def test_every_record_is_valid(record: ChangeRecord) -> None:
     ("kind", "definition"),
     [
         (Input, "input"), (Generation, "generation"), (Counts, "counts"), (Part, "part"), (Upload, "upload"),
-        (DataFile, "dataFile"), (Column, "column"), (Checkpoint, "checkpoint"),
+        (DataFile, "dataFile"), (Column, "column"), (Checkpoint, "checkpoint"), (Given, "given"),
     ],
 )  # fmt: skip
 def test_every_field_is_described(kind: type[Any], definition: str) -> None:

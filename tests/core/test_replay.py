@@ -95,8 +95,8 @@ def test_inputs_of_an_adoption_are_no_raw_files_to_be_read() -> None:
 
 def test_a_change_that_can_not_be_made_again_is_refused() -> None:
     """A kind of a later program."""
-    with pytest.raises(TableBlocked, match="of kind edit") as caught:
-        check_kinds("t", [change(1, "edit")])
+    with pytest.raises(TableBlocked, match="of kind merge") as caught:
+        check_kinds("t", [change(1, "merge")])
 
     assert caught.value.code == "replay-not-possible"
 

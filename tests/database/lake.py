@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from glue_jobs.protocol.history import ancestors, read_snapshot
 from infra.local.capture import CaptureSummary, capture
 from infra.local.embedded import EmbeddedAws
 from infra.local.job_process import SPARK as SPARK_COMMAND
-from infra.local.job_table import JOBS, create_job_request
+from infra.local.job_table import with_arguments
 from tests.database.files import RawFiles
 from tests.database.lake_readers import Read, read_arrow, read_duckdb, read_spark
 from tests.database.lake_rows import Expected, check_rows, source_table
@@ -235,8 +235,7 @@ def _equal(found: Collection[Any], expected: Collection[Any], what: str) -> None
 def create_spark_jobs(aws: EmbeddedAws) -> None:
     """The jobs a second time, under SPARK_JOBS: work as little as a test's would never start Spark otherwise."""
     glue = aws.client("glue")
-    for job in JOBS:
-        if job.command == SPARK_COMMAND:
-            common = glue.get_job(JobName=job.name)["Job"]["DefaultArguments"]
-            arguments = {f"--{name}": value for name, value in SPARK.items()}
-            glue.create_job(**create_job_request(replace(job, name=SPARK_JOBS + job.name, arguments=arguments), common))
+    arguments = {f"--{name}": value for name, value in SPARK.items()}
+    for job in glue.get_jobs()["Jobs"]:
+        if job["Command"]["Name"] == SPARK_COMMAND:
+            glue.create_job(**with_arguments(job, arguments, SPARK_JOBS + job["Name"]))

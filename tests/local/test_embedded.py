@@ -16,27 +16,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from infra.local.embedded import EmbeddedAws, EmbeddedAwsError
-from infra.local.job_table import JOBS
 from tests.local.jobs import until
 
 WRITERS = 16
 ROUNDS = 25
-
-
-def test_lake_bucket_keeps_versions_and_the_raw_bucket_does_not(aws: EmbeddedAws) -> None:
-    """Versioning is on for the lake alone."""
-    s3 = aws.client("s3")
-
-    assert s3.get_bucket_versioning(Bucket=aws.lake_bucket)["Status"] == "Enabled"
-    assert "Status" not in s3.get_bucket_versioning(Bucket=aws.raw_bucket)
-
-
-def test_lake_bucket_has_lifecycle_rules(aws: EmbeddedAws) -> None:
-    """Old versions go after 30 days, abandoned uploads after 7."""
-    rules = aws.client("s3").get_bucket_lifecycle_configuration(Bucket=aws.lake_bucket)["Rules"]
-
-    assert [rule.get("NoncurrentVersionExpiration", {}).get("NoncurrentDays") for rule in rules] == [30, None]
-    assert [rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation") for rule in rules] == [None, 7]
 
 
 def test_an_upload_is_as_old_as_its_first_part(aws: EmbeddedAws) -> None:
@@ -49,35 +32,6 @@ def test_an_upload_is_as_old_as_its_first_part(aws: EmbeddedAws) -> None:
 
     age = datetime.datetime.now(datetime.timezone.utc) - entry["Initiated"]
     assert abs(age) < datetime.timedelta(minutes=5)
-
-
-def test_state_table_has_the_key_path_and_is_paid_per_request(aws: EmbeddedAws) -> None:
-    """The state table is the one that users of the AWS sample know."""
-    table = aws.client("dynamodb").describe_table(TableName="DMSCDC_Controller")["Table"]
-
-    assert table["KeySchema"] == [{"AttributeName": "path", "KeyType": "HASH"}]
-    assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
-
-
-def test_standard_jobs_have_underscored_arguments_and_no_retries() -> None:
-    """The jobs stand in Glue as the job table says."""
-    with EmbeddedAws() as aws:
-        jobs = {job["Name"]: job for job in aws.client("glue").get_jobs()["Jobs"]}
-        database = aws.client("glue").get_database(Name="dmslake")["Database"]["Name"]
-
-    assert database == "dmslake"
-    names = ["Controller", "LoadInitial", "LoadIncremental", "Rollback", "Apply", "Erase", "Adopt", "Snapshot", "GenerateFeed"]
-    assert list(jobs) == [job.name for job in JOBS] == names
-    assert [job["Command"]["Name"] for job in jobs.values()] == ["pythonshell", *["glueetl"] * 8]
-    assert {job["MaxRetries"] for job in jobs.values()} == {0}
-    assert jobs["LoadInitial"]["ExecutionProperty"] == {"MaxConcurrentRuns": 4}
-    assert jobs["LoadInitial"]["DefaultArguments"] == {
-        "--raw": "s3://dmslake-raw/dms/",
-        "--lake": "s3://dmslake-lake/lake/",
-        "--state_table": "DMSCDC_Controller",
-        "--database": "dmslake",
-        "--wait_seconds": "0.5",
-    }
 
 
 def test_one_of_many_conditional_puts_wins(aws: EmbeddedAws) -> None:
@@ -206,12 +160,15 @@ def test_multipart_upload_is_invisible_until_it_is_completed(aws: EmbeddedAws) -
 
 
 def test_two_embedded_aws_share_nothing(aws: EmbeddedAws) -> None:
-    """Two servers with buckets of the same names run side by side."""
-    with EmbeddedAws(jobs=()) as other:
+    """Two servers with buckets of the same names run side by side, one with other arguments of its Spark jobs."""
+    with EmbeddedAws(spark_arguments={"--driver_bytes": "0"}) as other:
+        jobs = {job["Name"]: job["DefaultArguments"] for job in other.client("glue").get_jobs()["Jobs"]}
         other.client("s3").put_object(Bucket=other.raw_bucket, Key="only-here", Body=b"x")
 
         assert other.endpoint_url != aws.endpoint_url
         assert aws.client("s3").list_objects_v2(Bucket=aws.raw_bucket, Prefix="only-here")["KeyCount"] == 0
+        assert (jobs["LoadInitial"]["--driver_bytes"], jobs["LoadInitial"]["--lake"]) == ("0", other.lake)
+        assert "--driver_bytes" not in jobs["Controller"]
 
 
 def test_it_can_be_started_again_and_begins_empty() -> None:

@@ -201,8 +201,8 @@ def test_unknown_job_and_unknown_run_are_not_found(aws: EmbeddedAws) -> None:
     """Both are EntityNotFoundException, which is what the controller handles."""
     glue = aws.client("glue")
 
-    with pytest.raises(glue.exceptions.EntityNotFoundException, match="Rollback"):
-        glue.start_job_run(JobName="Rollback")
+    with pytest.raises(glue.exceptions.EntityNotFoundException, match="NoSuchJob"):
+        glue.start_job_run(JobName="NoSuchJob")
     with pytest.raises(glue.exceptions.EntityNotFoundException, match="jr_unknown"):
         glue.get_job_run(JobName="Echo", RunId="jr_unknown")
 

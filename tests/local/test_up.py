@@ -14,8 +14,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from infra.local.session import embedded_client
+
 ROOT = Path(__file__).parents[2]
-UP = "import sys; from infra.local.up import run_up; sys.exit(run_up(lambda line: print(line, flush=True)))"
+UP = "import sys; from infra.local.up import run_up; sys.exit(run_up(lambda line: print(line, flush=True), schedule=True))"
 
 
 class Up:
@@ -82,6 +84,17 @@ def test_printed_commands_work(up: Up) -> None:
     assert "PRIMARYKEY\tid" in row
     assert runs.strip() in started.stdout
     assert runs.startswith("jr_")
+
+
+def test_schedule_is_looked_at(up: Up) -> None:
+    """It is said when the controller is started next; a trigger that is made meanwhile is seen."""
+    (stands,) = [line for line in up.lines if line.startswith("# cron(")]
+    glue = embedded_client("glue", f"http://127.0.0.1:{up.port}")
+    glue.create_trigger(Name="wrong", Type="SCHEDULED", Schedule="cron(x)", StartOnCreation=True, Actions=[{"JobName": "Controller"}])
+    assert up.process.stdout is not None
+
+    assert re.fullmatch(r"# cron\(0 \* \* \* \? \*\) \(UTC\) starts Controller, next at \d{4}-\d\d-\d\d \d\d:00", stands)
+    assert "'cron(x)' is no schedule" in up.process.stdout.readline()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from glue_jobs.protocol.converge import abort_uploads
-from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
 from tests.model.explore import walk
 from tests.model.requests import abort
 from tests.model.state import State, first_state
-from tests.protocol.runs import die, run_on
+from tests.protocol.runs import LONG_LEASE, die, run_on
 from tests.protocol.wire import Request, Rule, Wire
+from tests.quick_aws import QuickAws
 
 # A request of the model → the operations that it stands for. What only reads is left out.
 OPERATIONS = {
@@ -53,10 +53,10 @@ CATALOG = frozenset({"catalog"})
 
 
 @pytest.fixture
-def loaded(embedded_aws: EmbeddedAws) -> LakeTable:
+def loaded(quick_aws: QuickAws) -> LakeTable:
     """A table of one file in one partition, as in the model, with a CDC file to apply."""
     columns = pa.schema([("id", pa.int64()), ("name", pa.string()), ("part", pa.string())])
-    table = LakeTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, columns, partition_key="part")
+    table = LakeTable(quick_aws.environment(), quick_aws.raw, quick_aws.lake, columns, partition_key="part")
     table.load([(1, "one", "x"), (2, "two", "x")])
     assert table.run("LoadInitial") == 0
     table.cdc([("U", (1, "ONE", "x"))])
@@ -66,7 +66,7 @@ def loaded(embedded_aws: EmbeddedAws) -> LakeTable:
 def test_a_batch(loaded: LakeTable) -> None:
     """Lease, uploads, record, commit, completions, hides, Publishing, catalog, CatalogPending, lease."""
     wire = Wire()
-    assert run_on(wire, loaded, "LoadIncremental") == 0
+    assert run_on(wire, loaded, "LoadIncremental", lease_seconds=LONG_LEASE) == 0
 
     assert _sent(wire.requests) == _modelled(first_state((), 1), "batch")
 
@@ -75,7 +75,7 @@ def test_a_rollback(loaded: LakeTable) -> None:
     """The same with copies in the place of uploads."""
     wire = Wire()
     assert loaded.run() == 0
-    assert run_on(wire, loaded, "Rollback", to="previous") == 0
+    assert run_on(wire, loaded, "Rollback", lease_seconds=LONG_LEASE, to="previous") == 0
 
     assert _sent(wire.requests) == _modelled(_after(first_state((), 1), "batch"), "rollback")
 
@@ -84,7 +84,7 @@ def test_a_run_after_one_that_died_after_its_commit(loaded: LakeTable) -> None:
     """It finishes what it finds and has nothing else to do."""
     wire, dying = Wire(), Wire()
     die(dying, loaded, "LoadIncremental", _after_commit(dying))
-    assert run_on(wire, loaded, "LoadIncremental") == 0
+    assert run_on(wire, loaded, "LoadIncremental", lease_seconds=LONG_LEASE) == 0
 
     assert _sent(wire.requests) == _modelled(_committed(first_state((), 1)), "batch")
 
@@ -97,7 +97,7 @@ def test_a_run_that_takes_a_lost_change_back(loaded: LakeTable) -> None:
     state = _committed(first_state((), 1))
     for name, key in state.keys:
         state = abort(state, name) if key.upload == "open" else state
-    assert run_on(wire, loaded, "LoadIncremental") == 0
+    assert run_on(wire, loaded, "LoadIncremental", lease_seconds=LONG_LEASE) == 0
 
     assert _sent(wire.requests) == _modelled(state, "batch")
 
@@ -105,9 +105,9 @@ def test_a_run_that_takes_a_lost_change_back(loaded: LakeTable) -> None:
 def test_a_staged_batch_that_is_committed(loaded: LakeTable) -> None:
     """Uploads, record and pause; then a record of its own, and what follows every commit."""
     staging, committing = Wire(), Wire()
-    assert run_on(staging, loaded, "LoadIncremental", stage="true") == 0
+    assert run_on(staging, loaded, "LoadIncremental", lease_seconds=LONG_LEASE, stage="true") == 0
     with committing.connected():
-        ended = loaded.commit(loaded.item()["LastRun"]["staged"])
+        ended = loaded.commit(loaded.item()["LastRun"]["staged"], lease_seconds=LONG_LEASE)
 
     state = first_state((), 1)
     assert (ended.code, ended.error) == (0, None)
@@ -120,7 +120,7 @@ def test_a_staged_batch_that_is_discarded(loaded: LakeTable) -> None:
     wire = Wire()
     assert loaded.run(stage="true") == 0
     with wire.connected():
-        ended = loaded.discard(loaded.item()["LastRun"]["staged"])
+        ended = loaded.discard(loaded.item()["LastRun"]["staged"], lease_seconds=LONG_LEASE)
 
     assert (ended.code, ended.error) == (0, None)
     assert _sent(wire.requests) == _modelled(_after(first_state((), 1), "stage"), "discard")
@@ -131,7 +131,7 @@ def test_an_erase_over_a_staged_batch(loaded: LakeTable, tmp_path: Path) -> None
     wire, keys = Wire(), tmp_path / "keys.csv"
     keys.write_text("id\n1\n")
     assert loaded.run(stage="true") == 0
-    assert run_on(wire, loaded, "Erase", erase_keys=str(keys)) == 0
+    assert run_on(wire, loaded, "Erase", lease_seconds=LONG_LEASE, erase_keys=str(keys)) == 0
 
     assert loaded.open_uploads() == []
     assert _sent(wire.requests) == _modelled(_after(first_state((), 1), "stage"), "erase")
@@ -142,7 +142,7 @@ def test_an_erase_that_died_before_it_removed_anything(loaded: LakeTable, tmp_pa
     wire, dying, keys = Wire(), Wire(), tmp_path / "keys.csv"
     keys.write_text("id\n1\n")
     die(dying, loaded, "Erase", _after_commit(dying), erase_keys=str(keys))
-    assert run_on(wire, loaded, "Erase", resume="true") == 0
+    assert run_on(wire, loaded, "Erase", lease_seconds=LONG_LEASE, resume="true") == 0
 
     assert _sent(wire.requests) == _modelled(_committed(first_state((), 1), "erase"), "resume")
 

@@ -1,4 +1,4 @@
-"""Tables on the embedded AWS whose runs take place in this process."""
+"""Tables whose runs take place in this process, and so does their AWS; on the embedded AWS for those that need it behind a port."""
 
 from __future__ import annotations
 
@@ -8,27 +8,37 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from glue_jobs.aws.clients import Clients, make_clients
+from glue_jobs.aws.clients import Clients
 from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
 from tests.protocol.wire import Wire
+from tests.quick_aws import QuickAws
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 TableMaker = Callable[..., LakeTable]
 
 
 @pytest.fixture(scope="session")
-def clients(embedded_aws: EmbeddedAws) -> Clients:
+def clients(quick_clients: Clients) -> Clients:
     """The test's own clients; a run makes its own."""
-    return make_clients(embedded_aws.environment())
+    return quick_clients
 
 
 @pytest.fixture
-def make_table(embedded_aws: EmbeddedAws, clients: Clients) -> TableMaker:
+def make_table(quick_aws: QuickAws, clients: Clients) -> TableMaker:
     """Makes an active table with the key `id` and without files."""
+    return _maker(quick_aws, clients)
 
+
+@pytest.fixture
+def make_served_table(embedded_aws: EmbeddedAws, embedded_clients: Clients) -> TableMaker:
+    """The same where other processes, and libraries that are not botocore, reach it."""
+    return _maker(embedded_aws, embedded_clients)
+
+
+def _maker(aws: QuickAws | EmbeddedAws, clients: Clients) -> TableMaker:
     def make(columns: pa.Schema = COLUMNS, **values: Any) -> LakeTable:
-        return LakeTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, columns, shared=clients, **values)
+        return LakeTable(aws.environment(), aws.raw, aws.lake, columns, shared=clients, **values)
 
     return make
 

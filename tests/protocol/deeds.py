@@ -14,6 +14,7 @@ from glue_jobs.core.record import ChangeRecord
 from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.stage import WAITING, list_uploads, look_at
 from tests.lake import LakeTable
+from tests.spark.histories import check_history
 
 Settings = dict[str, str]
 ERASED = 1  # the id that an erase is about
@@ -65,6 +66,18 @@ class Load(Deed):
     def again(self, number: int) -> None:
         landed = str(self.table.item().get("Head", "")) != "" or self.job == "LoadIncremental"
         self.run("LoadIncremental" if landed else "LoadInitial")
+
+
+class Kept(Deed):
+    """A batch of a table with a history."""
+
+    def again(self, number: int) -> None:
+        del number
+        self.run()
+
+    def settle(self) -> None:
+        """The history's folder and records say what the table's do."""
+        check_history(self.table)
 
 
 class Rollback(Deed):

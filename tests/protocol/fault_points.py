@@ -1,4 +1,5 @@
-"""Load, two batches, rollback, re-apply; apply, stage, commit, discard, erase; adopt: with one fault at one request, for every request.
+"""Load, two batches, rollback, re-apply; apply, stage, commit, discard, erase; adopt; a batch with a history: with one fault at one
+request, for every request.
 
 Each job starts from the same kept state, so a point costs the job and what comes after it. Runs of which the same writes took effect
 leave the same behind: what comes after them is tried for the first of them only. To be imported after `hurry()`.
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from glue_jobs.aws.clients import make_clients
 from tests.lake import LakeTable
-from tests.protocol.deeds import Adopt, Apply, Commit, Deed, Discard, Erase, Load, Rollback, Staging
+from tests.protocol.deeds import Adopt, Apply, Commit, Deed, Discard, Erase, Kept, Load, Rollback, Staging
 from tests.protocol.faults import FOR_GOOD, KILLS, PASSING, Fault, kinds_at
 from tests.protocol.in_process import LAKE, RAW, InProcessAws
 from tests.protocol.runs import LONG_LEASE, everything, forget_lease, run_on
@@ -52,7 +53,7 @@ class Scenario:
         self.aws = InProcessAws()
         nothing = self.aws.keep()
         self.stages = list(self._load_and_go_back())
-        for play in (self._correct, self._adopt):
+        for play in (self._correct, self._adopt, self._keep_history):
             self.aws.put_back(nothing)
             self.stages.extend(play())
 
@@ -76,7 +77,8 @@ class Scenario:
         table = self._table()
         table.load([(1, "a"), (2, "b"), (3, "b"), (4, "c")])
         assert table.run("LoadInitial") == 0
-        deletes, updates, keys = _given("deletes", "name\nb\n"), _given("updates", "id,name\n4,c\n8,c\n9,d\n"), _given("keys", "id\n1\n")
+        deletes, updates = _given(table, "deletes", "name\nb\n"), _given(table, "updates", "id,name\n4,c\n8,c\n9,d\n")
+        keys = _given(table, "keys", "id\n1\n")
         yield self._stage("apply", Apply(table, "Apply", {"key": "name", "deletes": deletes, "updates": updates}))
         table.cdc([("U", (1, "e")), ("I", (5, "f"))])
         yield self._stage("stage", Staging(table, "LoadIncremental", {"stage": "true"}))
@@ -95,6 +97,14 @@ class Scenario:
         for path, rows in (("part-0.parquet", [("I", (1, "a"))]), ("part-1.parquet", [("I", (2, "b"))])):
             table.clients.s3.put_object(Bucket=table.out_path.bucket, Key=table.out_path.key + path, Body=table.parquet(rows))
         yield self._stage("adopt", Adopt(table, "Adopt"))
+
+    def _keep_history(self) -> Iterator[Stage]:
+        table = self._table()
+        table.edit(History="true")
+        table.load([(1, "a"), (2, "b")])
+        assert table.run("LoadInitial") == 0
+        table.cdc([("U", (1, "c")), ("D", (2, "b")), ("I", (3, "d"))])
+        yield self._stage("history", Kept(table, "LoadIncremental"))
 
     def _stage(self, name: str, deed: Deed) -> Stage:
         """Does it undisturbed; the table is left in the state after it."""
@@ -137,10 +147,10 @@ class Scenario:
         return done
 
 
-def _given(name: str, text: str) -> str:
+def _given(table: LakeTable, name: str, text: str) -> str:
     """The address of a CSV file with rows that a person gives."""
-    clients, (bucket, prefix) = make_clients(InProcessAws.environment()), RAW[5:].split("/", 1)
-    clients.s3.put_object(Bucket=bucket, Key=f"given/{prefix}{name}.csv", Body=text.encode())
+    bucket, prefix = RAW[5:].split("/", 1)
+    table.clients.s3.put_object(Bucket=bucket, Key=f"given/{prefix}{name}.csv", Body=text.encode())
     return f"s3://{bucket}/given/{prefix}{name}.csv"
 
 

@@ -19,7 +19,7 @@ from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.erasure import ErasePlan
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.settings import read_settings
-from glue_jobs.protocol.erase import plan_erase
+from glue_jobs.protocol.erase_search import plan_erase
 from glue_jobs.spark.erase_rows import RowEraser
 from tests.lake import DRIVER
 from tests.spark.tables import WorkTable
@@ -54,7 +54,7 @@ def key_file(folder: Path, **columns: Any) -> str:
 def planned(table: WorkTable, keys: str, *columns: str) -> ErasePlan:
     """What an erase would do."""
     eraser = RowEraser(read_settings({"driver_bytes": DRIVER}, {}), table.environment, keys, columns)
-    return plan_erase(table.clients.s3, table.state(), table.snapshot(), eraser)[0]
+    return plan_erase(table.clients.s3, table.state(), table.snapshot(), eraser).plan
 
 
 def erased(table: WorkTable, keys: str, **settings: Any) -> None:

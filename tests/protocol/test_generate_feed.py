@@ -43,10 +43,10 @@ def names(table: LakeTable) -> list[str]:
 
 @pytest.mark.parametrize("file_name", ["dms", "sample"])
 def test_a_made_up_feed_brings_the_lake_where_it_says(
-    embedded_aws: EmbeddedAws, make_table: TableMaker, tmp_path: Path, file_name: str
+    embedded_aws: EmbeddedAws, make_served_table: TableMaker, tmp_path: Path, file_name: str
 ) -> None:
     """Version 0 of a Delta table as full load, then the feed, through both load jobs: the lake has the expected rows."""
-    table, delta, expected = make_table(), str(tmp_path / "bronze"), str(tmp_path / "expected.parquet")
+    table, delta, expected = make_served_table(), str(tmp_path / "bronze"), str(tmp_path / "expected.parquet")
     write_deltalake(delta, sample_rows(80))
     DeltaTable(delta).delete("id < 70")
 
@@ -61,9 +61,9 @@ def test_a_made_up_feed_brings_the_lake_where_it_says(
     assert rows_of(table) == wanted
 
 
-def test_what_delta_itself_did_arrives_in_the_lake(embedded_aws: EmbeddedAws, make_table: TableMaker) -> None:
+def test_what_delta_itself_did_arrives_in_the_lake(embedded_aws: EmbeddedAws, make_served_table: TableMaker) -> None:
     """A Delta table on S3 that is merged, updated and deleted from; its versions as a feed; the lake equals its latest one."""
-    table = make_table()
+    table = make_served_table()
     options = storage_options(embedded_aws.environment())
     delta = f"s3://{embedded_aws.raw_bucket}/delta/{table.table}"
     write_deltalake(delta, sample_rows(40), storage_options=options)
@@ -83,9 +83,9 @@ def test_what_delta_itself_did_arrives_in_the_lake(embedded_aws: EmbeddedAws, ma
     assert rows_of(table) == latest
 
 
-def test_a_lake_table_is_a_source_too(embedded_aws: EmbeddedAws, make_table: TableMaker, tmp_path: Path) -> None:
+def test_a_lake_table_is_a_source_too(embedded_aws: EmbeddedAws, make_served_table: TableMaker, tmp_path: Path) -> None:
     """Changes made up of an older state; and what its changes did, a rollback included, as the feed of a second table."""
-    first, second = make_table(), make_table()
+    first, second = make_served_table(), make_served_table()
     first.load([(1, "one"), (2, "two"), (3, "three")])
     first.sync()
     loaded = first.item()["Head"]
@@ -107,10 +107,10 @@ def test_a_lake_table_is_a_source_too(embedded_aws: EmbeddedAws, make_table: Tab
 
 
 def test_a_run_again_writes_nothing_and_another_feed_is_not_mixed_in(
-    embedded_aws: EmbeddedAws, make_table: TableMaker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    embedded_aws: EmbeddedAws, make_served_table: TableMaker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The same seed: the same bytes, which stay as they are. Another seed: refused at the first file that differs."""
-    table, delta = make_table(), str(tmp_path / "bronze")
+    table, delta = make_served_table(), str(tmp_path / "bronze")
     write_deltalake(delta, sample_rows(50))
     wish = {"delta": delta, "staging": str(table.path.raw), "full_load": "true", **ARGUMENTS}
     assert generate(embedded_aws, **wish) == 0
@@ -163,9 +163,9 @@ def test_what_cannot_be_done_is_said_and_leaves_nothing(
     assert not (tmp_path / "staging").exists()
 
 
-def test_the_glue_job_runs_from_start_job_run(embedded_aws: EmbeddedAws, make_table: TableMaker) -> None:
+def test_the_glue_job_runs_from_start_job_run(embedded_aws: EmbeddedAws, make_served_table: TableMaker) -> None:
     """Started as on AWS, with the job's default arguments; what it refuses is its run's error."""
-    table = make_table()
+    table = make_served_table()
     delta = f"s3://{embedded_aws.raw_bucket}/delta/{table.table}"
     write_deltalake(delta, sample_rows(20), storage_options=storage_options(embedded_aws.environment()))
     wish = {"--delta": delta, "--primary_key": "id", "--staging": str(table.path.raw), "--full_load": "true", "--files": "2"}

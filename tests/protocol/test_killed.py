@@ -25,9 +25,9 @@ DONE = {
 }
 
 
-def prepared(make_table: TableMaker, done: str) -> LakeTable:
+def prepared(make_served_table: TableMaker, done: str) -> LakeTable:
     """A table before that is done."""
-    table = make_table()
+    table = make_served_table()
     table.load(BEFORE)
     if done == "load":
         return table
@@ -83,12 +83,12 @@ def recover(table: LakeTable, done: str, asked: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("done", list(DONE))
-def test_after_a_kill_the_next_runs_leave_the_same(make_table: TableMaker, done: str) -> None:
+def test_after_a_kill_the_next_runs_leave_the_same(make_served_table: TableMaker, done: str) -> None:
     """At each of the moments: rows, cursor, changes and catalog, compared with a table whose job was left alone."""
-    undisturbed = prepared(make_table, done)
+    undisturbed = prepared(make_served_table, done)
     assert undisturbed.run(DONE[done][0], **wish(undisturbed, done)) == 0
     assert undisturbed.run("LoadIncremental") == 0
-    killed = {moment: prepared(make_table, done) for moment in MOMENTS}
+    killed = {moment: prepared(make_served_table, done) for moment in MOMENTS}
     asked = {moment: wish(table, done) for moment, table in killed.items()}
 
     processes = [start(table, done, moment) for moment, table in killed.items()]

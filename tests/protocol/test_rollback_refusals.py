@@ -10,7 +10,7 @@ from botocore.awsrequest import AWSResponse
 from glue_jobs.aws.records import list_records, write_record
 from glue_jobs.aws.uploads import abort_upload, list_open_uploads
 from glue_jobs.aws.versions import key_versions
-from infra.local.embedded import lake_lifecycle
+from infra.local.cloudformation.lake import lake_lifecycle
 from tests.lake import LakeTable
 from tests.protocol.runs import die, forget_lease, run_on
 from tests.protocol.test_rollback import FIRST, LOADED, SECOND, changes, history, refused, rolled_back

@@ -14,13 +14,14 @@ from glue_jobs.aws.records import read_record
 from glue_jobs.aws.uploads import complete_upload
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.verify import Finding, Verified
-from glue_jobs.protocol.verify import Place, verify
+from glue_jobs.protocol.verify import FileChecks, Place, verify
 from glue_jobs.spark.verify_files import check_files
-from infra.local.embedded import EmbeddedAws
+from glue_jobs.spark.verify_history import check_history
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
 from tests.protocol.runs import die, forget_lease
 from tests.protocol.wire import Request, Wire, once
+from tests.quick_aws import QuickAws
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("shop", pa.string())])
 LOADED = [(1, "one", "a"), (2, "two", "a"), (3, "three", "b")]
@@ -42,8 +43,8 @@ def sales(make_table: TableMaker) -> LakeTable:
 
 
 @pytest.fixture(scope="module")
-def one_for_all(embedded_aws: EmbeddedAws, clients: Clients) -> LakeTable:
-    aws = embedded_aws
+def one_for_all(quick_aws: QuickAws, clients: Clients) -> LakeTable:
+    aws = quick_aws
     return sell(LakeTable(aws.environment(), aws.raw, aws.lake, COLUMNS, partition_key="shop", shared=clients))
 
 
@@ -94,7 +95,7 @@ def only(found: Verified) -> Finding:
 
 def at_rest(table: LakeTable, check: Any = None, wait: Callable[[float], None] = lambda seconds: None) -> Verified:
     place = Place(table.clients.s3, table.clients.glue, table.state_table, table.environment["DMSLAKE_DATABASE"])
-    return verify(place, table.path, check, wait)
+    return verify(place, table.path, FileChecks(check, check_history) if check else None, wait)
 
 
 # --- the folder

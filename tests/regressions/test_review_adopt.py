@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 
 from glue_jobs.aws.clients import Clients
-from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
 from tests.protocol.test_adopt import FUTURE, adopted, ids, put
+from tests.quick_aws import QuickAws
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 MakeTable = Callable[..., LakeTable]
 
 
 @pytest.fixture
-def make(embedded_aws: EmbeddedAws, embedded_clients: Clients) -> MakeTable:
+def make(quick_aws: QuickAws, quick_clients: Clients) -> MakeTable:
     def table(**item: Any) -> LakeTable:
-        made = LakeTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, COLUMNS, shared=embedded_clients)
+        made = LakeTable(quick_aws.environment(), quick_aws.raw, quick_aws.lake, COLUMNS, shared=quick_clients)
         made.edit(LastFullLoadDate=FUTURE, **item)
         return made
 

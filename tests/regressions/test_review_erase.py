@@ -17,8 +17,8 @@ from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.protocol.history import last_published
 from infra.local.dms_files import cdc_file_name
-from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
+from tests.quick_aws import QuickAws
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -26,7 +26,7 @@ COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 class Tables:
     """Makes tables that hold what was loaded."""
 
-    def __init__(self, aws: EmbeddedAws, clients: Clients) -> None:
+    def __init__(self, aws: QuickAws, clients: Clients) -> None:
         self._aws, self._clients = aws, clients
 
     def __call__(self, rows: Any = ((1, "one"), (2, "two")), columns: pa.Schema = COLUMNS, out_path: str = "") -> LakeTable:
@@ -39,8 +39,8 @@ class Tables:
 
 
 @pytest.fixture
-def make(embedded_aws: EmbeddedAws, embedded_clients: Clients) -> Tables:
-    return Tables(embedded_aws, embedded_clients)
+def make(quick_aws: QuickAws, quick_clients: Clients) -> Tables:
+    return Tables(quick_aws, quick_clients)
 
 
 def erase(table: LakeTable, folder: Path, **keys: Any) -> None:

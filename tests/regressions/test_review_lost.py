@@ -38,8 +38,8 @@ def lose(monkeypatch: pytest.MonkeyPatch) -> Lose:
     return run
 
 
-def test_a_partitioned_first_load_is_done_again(served_table: MakeTable, lose: Lose) -> None:
-    table = served_table(partition_key="qty")
+def test_a_partitioned_first_load_is_done_again(quick_table: MakeTable, lose: Lose) -> None:
+    table = quick_table(partition_key="qty")
     table.load([(1, "a", 1), (2, "b", 2)])
     lose(table, "LoadInitial")
 
@@ -49,9 +49,9 @@ def test_a_partitioned_first_load_is_done_again(served_table: MakeTable, lose: L
     table.check_folder()
 
 
-def test_a_replay_is_done_again(served_table: MakeTable, lose: Lose) -> None:
+def test_a_replay_is_done_again(quick_table: MakeTable, lose: Lose) -> None:
     """The cursor goes back to where the person had moved it, not to where the head was."""
-    table = served_table()
+    table = quick_table()
     table.load([(1, "a", 1)])
     names = [table.next_name() for _ in range(3)]
     keys = [table.cdc([("U", (1, f"version {number}", 1))], name=name) for number, name in enumerate(names)]
@@ -65,8 +65,8 @@ def test_a_replay_is_done_again(served_table: MakeTable, lose: Lose) -> None:
     assert table.item()["LastIncrementalFile"] == str(table.path) + names[2]
 
 
-def test_skipped_files_stay_skipped(served_table: MakeTable, lose: Lose) -> None:
-    table = served_table()
+def test_skipped_files_stay_skipped(quick_table: MakeTable, lose: Lose) -> None:
+    table = quick_table()
     table.load([(1, "a", 1)])
     table.cdc([("U", (1, "b", 1))])
     table.sync()
@@ -82,9 +82,9 @@ def test_skipped_files_stay_skipped(served_table: MakeTable, lose: Lose) -> None
 
 
 @pytest.mark.parametrize("word", [{"Request": "reload"}, {"LastFullLoadDate": "1900-01-01 00:00:00"}])
-def test_a_reload_that_was_asked_for_is_done_again(served_table: MakeTable, lose: Lose, word: dict[str, str]) -> None:
+def test_a_reload_that_was_asked_for_is_done_again(quick_table: MakeTable, lose: Lose, word: dict[str, str]) -> None:
     """Its load files alone would not bring it about: they are those of the head."""
-    table = served_table()
+    table = quick_table()
     table.load([(1, "a", 1)])
     table.sync()
     table.edit(LoadQuietMinutes="0", **word)
@@ -97,9 +97,9 @@ def test_a_reload_that_was_asked_for_is_done_again(served_table: MakeTable, lose
     table.check_folder()
 
 
-def test_what_was_edited_since_stays(served_table: MakeTable, lose: Lose) -> None:
+def test_what_was_edited_since_stays(quick_table: MakeTable, lose: Lose) -> None:
     """The person's last word counts."""
-    table = served_table()
+    table = quick_table()
     table.load([(1, "a", 1)])
     names = [table.next_name() for _ in range(3)]
     for number, name in enumerate(names):
@@ -114,9 +114,9 @@ def test_what_was_edited_since_stays(served_table: MakeTable, lose: Lose) -> Non
     assert [item.key.rsplit("/", 1)[-1] for item in table.head().inputs] == [names[2]]
 
 
-def test_a_table_whose_inputs_are_gone_too_can_be_reloaded(served_table: MakeTable, lose: Lose) -> None:
+def test_a_table_whose_inputs_are_gone_too_can_be_reloaded(quick_table: MakeTable, lose: Lose) -> None:
     """The block says to reload; the unfinished publish must not stand before that for ever."""
-    table = served_table()
+    table = quick_table()
     table.load([(1, "a", 1)])
     table.sync()
     name = table.next_name()
@@ -134,9 +134,9 @@ def test_a_table_whose_inputs_are_gone_too_can_be_reloaded(served_table: MakeTab
     table.check_folder()
 
 
-def test_a_table_whose_inputs_are_gone_too_can_do_without_them(served_table: MakeTable, lose: Lose) -> None:
+def test_a_table_whose_inputs_are_gone_too_can_do_without_them(quick_table: MakeTable, lose: Lose) -> None:
     """The way out for a table without load files."""
-    table = served_table()
+    table = quick_table()
     table.cdc([("I", (1, "a", 1))])
     table.sync()
     name = table.next_name()

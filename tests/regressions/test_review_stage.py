@@ -16,10 +16,10 @@ from glue_jobs.core.errors import UsageError
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.state import TableState, default_item, read_state
 from glue_jobs.protocol.converge import abort_uploads
-from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
 from tests.protocol.runs import LONG_LEASE, forget_lease
 from tests.protocol.wire import Killed, Request, Wire, once
+from tests.quick_aws import QuickAws
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -37,18 +37,18 @@ def test_a_key_that_is_said_to_be_none_reaches_the_job(text: str) -> None:
     assert (state.primary_key, state.partitioning) == ((), ())
 
 
-@pytest.mark.parametrize("edit", [edits.reload, edits.widen, edits.accept_schema, lambda state: edits.repartition(state, "id")])
-def test_a_table_without_source_takes_no_request(edit: Callable[[TableState], Edit]) -> None:
-    """No run ever looks at it, so that the request would wait for ever."""
+@pytest.mark.parametrize("edit", [edits.reload, edits.widen, edits.accept_schema])
+def test_a_table_without_source_takes_no_request_that_needs_raw_files(edit: Callable[[TableState], Edit]) -> None:
+    """It would wait for ever."""
     item = default_item(TablePath.parse("lake/p/s/t"), "s3://lake/p/s/t/")
 
     with pytest.raises(UsageError, match="has no source"):
         edit(read_state({**item, "Source": "none", "Head": "0000000001-000001-00000000", "Fence": 1}))
 
 
-def test_a_staged_batch_that_is_taken_back_is_not_said_to_be_done_again(embedded_aws: EmbeddedAws, embedded_clients: Clients) -> None:
+def test_a_staged_batch_that_is_taken_back_is_not_said_to_be_done_again(quick_aws: QuickAws, quick_clients: Clients) -> None:
     """It waits for the person who wanted to look first."""
-    table = LakeTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, COLUMNS, shared=embedded_clients)
+    table = LakeTable(quick_aws.environment(), quick_aws.raw, quick_aws.lake, COLUMNS, shared=quick_clients)
     table.load([(1, "one")])
     assert table.run("LoadInitial") == 0
     table.cdc([("U", (1, "ONE"))])

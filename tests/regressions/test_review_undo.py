@@ -10,8 +10,8 @@ import pytest
 
 from glue_jobs.aws.clients import Clients
 from glue_jobs.protocol import table_run
-from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
+from tests.quick_aws import QuickAws
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 BY_DAY = pa.schema([("id", pa.int64()), ("day", pa.string())])
@@ -21,7 +21,7 @@ WIDER = BY_DAY.append(pa.field("extra", pa.string()))
 class Tables:
     """Makes tables that hold the rows 1 and 2."""
 
-    def __init__(self, aws: EmbeddedAws, clients: Clients) -> None:
+    def __init__(self, aws: QuickAws, clients: Clients) -> None:
         self._aws, self._clients = aws, clients
 
     def __call__(self, columns: pa.Schema = COLUMNS, **values: Any) -> LakeTable:
@@ -33,8 +33,8 @@ class Tables:
 
 
 @pytest.fixture
-def make(embedded_aws: EmbeddedAws, embedded_clients: Clients) -> Tables:
-    return Tables(embedded_aws, embedded_clients)
+def make(quick_aws: QuickAws, quick_clients: Clients) -> Tables:
+    return Tables(quick_aws, quick_clients)
 
 
 def take(table: LakeTable, *rows: Any, name: str | None = None, **settings: Any) -> str:

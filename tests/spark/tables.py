@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from glue_jobs.aws.clients import Deadline
 from glue_jobs.aws.objects import read_bytes
-from glue_jobs.core.intake import Rewrite, TakeBatch, TakeLoad, Truncate
+from glue_jobs.core.intake import Rewrite, SyncHistory, TakeBatch, TakeLoad, Truncate
 from glue_jobs.core.partitioning import values_of
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.settings import Settings, parse_arguments
@@ -27,7 +27,7 @@ from glue_jobs.spark.partition_columns import with_partition_columns
 from glue_jobs.spark.worker import SparkWorker
 from tests.lake import DRIVER, LakeTable
 
-TAKES: dict[str, tuple[type, ...]] = {"LoadInitial": (TakeLoad,), "LoadIncremental": (TakeBatch, Rewrite, Truncate)}
+TAKES: dict[str, tuple[type, ...]] = {"LoadInitial": (TakeLoad,), "LoadIncremental": (TakeBatch, Rewrite, Truncate, SyncHistory)}
 SHOP = pa.schema([("id", pa.int64()), ("name", pa.string()), ("qty", pa.int32())])
 MakeWorker = Callable[[Settings, Mapping[str, str]], Worker]
 

@@ -21,10 +21,10 @@ from glue_jobs.aws.clients import Clients
 from glue_jobs.core.raw_names import cdc_name
 from glue_jobs.core.record import ChangeRecord
 from infra.local.dms_files import DmsRow, cdc_file_name
-from infra.local.embedded import EmbeddedAws
 from tests.lake import JOBS, START, LakeTable
 from tests.protocol.runs import LONG_LEASE, forget_lease
 from tests.protocol.wire import Killed, Request
+from tests.quick_aws import QuickAws
 from tests.stateful.oracle import LOAD, Correction, Op, Oracle, RawFile, Refusal, Row, Step, Wish, digits
 from tests.stateful.traffic import Point, Sleeper, Traffic, death
 from tests.stateful.world import World
@@ -76,7 +76,7 @@ class Staged:
 class TableMachine(RuleBasedStateMachine):
     """The rules are what people, DMS, S3's lifecycle and crashes do; the invariants hold after each of them."""
 
-    aws: EmbeddedAws
+    aws: QuickAws
     clients: Clients
     traffic: Traffic
     seen: Counter[str]  # what happened, over all examples

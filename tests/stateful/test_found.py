@@ -7,16 +7,16 @@ import pytest
 
 from glue_jobs.aws.clients import make_clients
 from infra.local.dms_files import DmsRow
-from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
+from tests.quick_aws import QuickAws
 
 
 @pytest.fixture
-def table(embedded_aws: EmbeddedAws) -> LakeTable:
+def table(quick_aws: QuickAws) -> LakeTable:
     """A table of keys and names, loaded at noon."""
-    columns, environment = pa.schema([("id", pa.int64()), ("name", pa.string())]), embedded_aws.environment()
+    columns, environment = pa.schema([("id", pa.int64()), ("name", pa.string())]), quick_aws.environment()
     clients = make_clients(environment)
-    table = LakeTable(environment, embedded_aws.raw, embedded_aws.lake, columns, timestamp_column="ts", shared=clients)
+    table = LakeTable(environment, quick_aws.raw, quick_aws.lake, columns, timestamp_column="ts", shared=clients)
     table.edit(LoadQuietMinutes="0")
     load(table, "2024-05-01 12:00:00", (1, "loaded"))
     table.sync()

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from glue_jobs.aws.clients import make_clients
-from infra.local.embedded import EmbeddedAws
+from tests.quick_aws import QuickAws
 from tests.stateful.table_machine import TableMachine
 from tests.stateful.traffic import Point, Traffic
 
@@ -26,14 +26,14 @@ STEPS = int(os.environ.get("MACHINE_STEPS", "10"))
 
 
 @pytest.fixture(scope="module")
-def machine(embedded_aws: EmbeddedAws) -> Iterator[type[TableMachine]]:
+def machine(quick_aws: QuickAws) -> Iterator[type[TableMachine]]:
     """The machine on this session's AWS."""
-    with Traffic(embedded_aws.endpoint_url).watched() as traffic:
+    with Traffic(quick_aws.endpoint_url).watched() as traffic:
 
         class Machine(TableMachine):
             pass
 
-        Machine.aws, Machine.clients, Machine.traffic = embedded_aws, make_clients(embedded_aws.environment()), traffic
+        Machine.aws, Machine.clients, Machine.traffic = quick_aws, make_clients(quick_aws.environment()), traffic
         Machine.seen = Counter()
         yield Machine
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -62,7 +63,7 @@ class SourceTable:
 class Source:
     """A database on a MySQL or MariaDB server."""
 
-    settings: dict[str, Any]
+    settings: dict[str, Any] = field(repr=False)  # with the password
     database: str
 
     @classmethod
@@ -214,6 +215,9 @@ def _execute(connection: pymysql.connections.Connection[Any], statement: str) ->
 
 
 def _without_password(url: str) -> str:
-    head, at, tail = url.rpartition("@")
-    user, colon, _ = head.partition("://")[2].partition(":")
-    return f"{head.partition('://')[0]}://{user}:***{at}{tail}" if colon else url
+    """The URL without anything that may be a password, wherever somebody put it: behind a colon, or as a parameter."""
+    head, at, tail = url.rpartition("@") if "@" in url else (url, "", "")
+    scheme, slashes, rest = head.partition("://")
+    user, colon, _ = (rest if slashes else head).partition(":")
+    shown = f"{scheme + slashes if slashes else ''}{user}{':***' if colon else ''}{at}{tail}"
+    return re.sub(r"([?&][^=&]*)=[^&]*", r"\1=***", shown)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.local.embedded import EmbeddedAws
-from infra.local.session import ACCESS_KEY, REGION, SECRET_KEY
+from infra.local.session import aws_environment
 from tests.machine import find_mariadbd, find_python, find_python39
 from tests.quick_clients import remember_models
 
@@ -52,6 +52,17 @@ LEFT_OUT = left_out()
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leaves those files out, however pytest was called (a single file that is named still runs)."""
     return True if any(collection_path.match(f"tests/{pattern}") for pattern in LEFT_OUT) else None
+
+
+def pytest_configure() -> None:
+    """Puts the embedded AWS's credentials, and nothing of the person's own AWS, into the environment.
+
+    Clients in Spark's workers look there. Before any mock_aws: at its end that puts back the environment of its begin, so that
+    what a fixture has set within is lost. No endpoint is set, so that a test with another AWS is not led astray.
+    """
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
+        os.environ.pop(name, None)
+    os.environ.update(aws_environment())
 
 
 def pytest_report_header() -> list[str]:
@@ -129,23 +140,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Sees to it that the embedded AWS's credentials stand in the environment, whatever other sessions of an AWS have taken back."""
-    if "embedded_aws" in getattr(item, "fixturenames", ()):
-        os.environ.update({"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_DEFAULT_REGION": REGION})
-
-
 @pytest.fixture(scope="session")
 def embedded_aws() -> Iterator[EmbeddedAws]:
-    """One embedded AWS for the session; tests take tables of their own on it.
-
-    Its credentials stand in the environment, where clients in Spark's workers look for them; its endpoint does not, so that a
-    test with another AWS is not led astray.
-    """
-    with EmbeddedAws() as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment().items():
-            if name.startswith("AWS_") and name != "AWS_ENDPOINT_URL":
-                patch.setenv(name, value)
+    """One embedded AWS for the session; tests take tables of their own on it."""
+    with EmbeddedAws() as aws:
         yield aws
 
 

@@ -7,7 +7,6 @@ It stands beside real servers and beside `mock_aws`, which shares nothing with i
 from __future__ import annotations
 
 import io
-import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -25,7 +24,7 @@ from moto.s3.models import FakeKey, FakeMultipart
 from infra.local.cloudformation.lake import lake_lifecycle
 from infra.local.embedded import WAIT_SECONDS
 from infra.local.server import EmbeddedApp, make_listings_quick
-from infra.local.session import ACCESS_KEY, REGION, SECRET_KEY, embedded_client, embedded_session
+from infra.local.session import aws_environment, embedded_client, embedded_session
 from tests.aws.faults import RawBody
 
 PORT = 13  # of this machine, where nobody listens; tests that want nobody to answer take another one
@@ -60,13 +59,7 @@ class QuickAws:
     def environment(self) -> dict[str, str]:
         """What a run has in its environment."""
         return {
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-            "AWS_REGION": REGION,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "AWS_EC2_METADATA_DISABLED": "true",
+            **aws_environment(),
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "DMSLAKE_RAW": self.raw,
             "DMSLAKE_LAKE": self.lake,

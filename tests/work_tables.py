@@ -57,14 +57,8 @@ def new_table(in_process: Clients) -> MakeTable:
 
 @pytest.fixture(scope="session")
 def quick_aws() -> Iterator[QuickAws]:
-    """What `embedded_aws` is, for tests whose runs are calls in this process: half the time, and no port, no jobs, no Spark.
-
-    Its credentials stand in the environment as well, where the workers' clients look for them.
-    """
-    with QuickAws().connected() as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment().items():
-            if name.startswith("AWS_") and name != "AWS_ENDPOINT_URL":
-                patch.setenv(name, value)
+    """What `embedded_aws` is, for tests whose runs are calls in this process: half the time, and no port, no jobs, no Spark."""
+    with QuickAws().connected() as aws:
         aws.create()
         StateTable(make_clients(aws.environment()), aws.state_table).ensure()
         yield aws

@@ -38,10 +38,9 @@ from typing import Any
 from infra.local import artifacts
 from infra.local.job_process import CODE_FOLDER, SPARK
 from infra.local.job_table import Job, create_job_request, with_arguments
-from infra.local.session import ACCESS_KEY, REGION, SECRET_KEY, embedded_client, embedded_session
+from infra.local.session import aws_environment, embedded_client, embedded_session
 from infra.local.settings import Settings
 
-LOOPBACK = "127.0.0.1"
 STACK = "dmslake"
 WAIT_SECONDS = "0.5"  # between two looks at job runs: here a look costs nothing, and runs are short
 FINISHED = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT"})
@@ -160,7 +159,7 @@ class EmbeddedAws:
         The two files are set to nothing, so that no setting of the real account is mixed in.
         """
         return {
-            **self._aws_environment(),
+            **aws_environment(),
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "DMSLAKE_RAW": self.raw,
             "DMSLAKE_LAKE": self.lake,
@@ -194,22 +193,10 @@ class EmbeddedAws:
                 )
             time.sleep(_POLL_SECONDS)
 
-    def _aws_environment(self) -> dict[str, str]:
-        return {
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_REGION": REGION,
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "NO_PROXY": ",".join(filter(None, [os.environ.get("NO_PROXY", ""), LOOPBACK])),
-        }
-
     def _start_process(self) -> None:
         settings = Settings(
             folder=str(self.work_folder),
-            environment=self._aws_environment(),
+            environment=aws_environment(),
             port=self.port,
             remove_folder=self._own_folder is not None,
             code_folder=str(self.code_folder),

@@ -23,10 +23,11 @@ from moto.s3.models import FakeBucket, FakeDeleteMarker, FakeKey, S3Backend
 from moto.s3.responses import S3Response
 from werkzeug.serving import ThreadedWSGIServer
 
+from infra.local.session import LOOPBACK
+
 Environ = dict[str, Any]
 WsgiApp = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
-LOOPBACK = "127.0.0.1"
 _NO_BODY_STATUS = frozenset({204, 304})
 
 

@@ -9,10 +9,12 @@ import boto3
 import botocore.session
 from botocore.config import Config
 
+LOOPBACK = "127.0.0.1"
 REGION = "us-east-1"
 ACCOUNT = "123456789012"  # moto's, when nobody says otherwise
 ACCESS_KEY = "embedded"
 SECRET_KEY = "embedded"
+
 
 # (name in the config file, environment variable, default, conversion): none of the first two, so nothing is looked up.
 # An AWS_PROFILE in the shell would otherwise be required to exist.
@@ -21,6 +23,20 @@ _NOTHING_FROM_OUTSIDE = {
     "config_file": (None, None, os.devnull, None),
     "credentials_file": (None, None, os.devnull, None),
 }
+
+
+def aws_environment() -> dict[str, str]:
+    """What stands in the environment of every process that works on an embedded AWS, its endpoint apart."""
+    return {
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": ",".join(filter(None, [os.environ.get("NO_PROXY", ""), LOOPBACK])),
+    }
 
 
 def embedded_session() -> Any:

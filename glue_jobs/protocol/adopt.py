@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from glue_jobs.aws.catalog import read_table
+from glue_jobs.aws.catalog_table import read_table
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.adoption import (

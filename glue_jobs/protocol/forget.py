@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from glue_jobs.aws.buckets import check_lake_bucket
-from glue_jobs.aws.catalog import drop_table, owner_of
+from glue_jobs.aws.catalog_table import drop_table, owner_of
 from glue_jobs.aws.objects import hide, list_files
 from glue_jobs.aws.records import list_records, read_record, read_records
 from glue_jobs.core.erasure import change_of_path

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from glue_jobs.aws.catalog import add_partitions, refresh_partitions, sync_table
+from glue_jobs.aws.catalog_partitions import add_partitions, refresh_partitions
+from glue_jobs.aws.catalog_table import sync_table
 from glue_jobs.aws.objects import list_files
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import file_columns

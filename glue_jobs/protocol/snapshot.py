@@ -29,7 +29,8 @@ from typing import Any, Protocol
 
 from botocore.exceptions import ClientError
 
-from glue_jobs.aws.catalog import place_partitions, read_table, sync_table
+from glue_jobs.aws.catalog_partitions import place_partitions
+from glue_jobs.aws.catalog_table import read_table, sync_table
 from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.objects import hide, list_files, read_bytes, write_bytes
 from glue_jobs.aws.translate import error_code

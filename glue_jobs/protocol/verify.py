@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from glue_jobs.aws.buckets import check_lake_bucket
-from glue_jobs.aws.catalog import read_table
+from glue_jobs.aws.catalog_table import read_table
 from glue_jobs.aws.erased import left_versions
 from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.aws.state_table import StateTable

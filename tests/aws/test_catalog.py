@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from glue_jobs.aws.catalog import add_partitions, drop_table, list_partitions, owner_of, refresh_partitions, sync_table
+from glue_jobs.aws.catalog_partitions import add_partitions, read_partitions, refresh_partitions
+from glue_jobs.aws.catalog_table import drop_table, owner_of, sync_table
 from glue_jobs.core.errors import DmslakeError, RetryLater, TableBlocked
 from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.schema import Column
@@ -128,7 +129,7 @@ def test_another_layout_replaces_the_table_and_its_partitions(glue: Any, databas
     sync(glue, database, partition_columns=[("region", "string")], fence=6)
 
     assert [key["Name"] for key in table_of(glue, database)["PartitionKeys"]] == ["region"]
-    assert list(list_partitions(glue, database, "sales_orders")) == []
+    assert [each.values for each in read_partitions(glue, database, "sales_orders")] == []
 
 
 def test_a_greater_fence_is_left_alone(glue: Any, database: str) -> None:
@@ -240,7 +241,7 @@ def test_partitions_are_added_with_their_folders(glue: Any, database: str) -> No
         ("2024", "a/b"): LOCATION + "odate_year=2024/region=a%2Fb/",
         ("2023", "__HIVE_DEFAULT_PARTITION__"): LOCATION + "odate_year=2023/region=__HIVE_DEFAULT_PARTITION__/",
     }
-    assert sorted(list_partitions(glue, database, "sales_orders"), key=str) == [("2023", None), ("2024", "a/b")]
+    assert sorted((each.values for each in read_partitions(glue, database, "sales_orders")), key=str) == [("2023", None), ("2024", "a/b")]
 
 
 def test_partitions_are_added_by_the_hundred(glue: Any, database: str) -> None:
@@ -250,7 +251,7 @@ def test_partitions_are_added_by_the_hundred(glue: Any, database: str) -> None:
 
     add(glue, database, [(str(year), "r") for year in range(1800, 2030)])
 
-    assert (sent.sent, len(list(list_partitions(glue, database, "sales_orders")))) == (3, 230)
+    assert (sent.sent, len([each.values for each in read_partitions(glue, database, "sales_orders")])) == (3, 230)
 
 
 def test_a_partition_that_exists_is_left_as_it_is(glue: Any, database: str) -> None:
@@ -260,7 +261,7 @@ def test_a_partition_that_exists_is_left_as_it_is(glue: Any, database: str) -> N
 
     add(glue, database, [("2024", "a"), ("2024", "b"), ("2024", "b")])
 
-    assert sorted(list_partitions(glue, database, "sales_orders")) == [("2024", "a"), ("2024", "b")]
+    assert sorted(each.values for each in read_partitions(glue, database, "sales_orders")) == [("2024", "a"), ("2024", "b")]
 
 
 def test_no_partitions_ask_nothing(glue: Any, database: str) -> None:
@@ -331,7 +332,7 @@ def test_partitions_are_listed_over_all_pages(glue: Any, database: str) -> None:
     first = {"Partitions": [{"Values": ["2023", "z"], "StorageDescriptor": storage}], "NextToken": "more"}
     Injected(glue, "GetPartitions", answer(200, json.dumps(first)))
 
-    assert sorted(list_partitions(glue, database, "sales_orders")) == [("2023", "z"), ("2024", "a"), ("2024", "b")]
+    assert sorted(each.values for each in read_partitions(glue, database, "sales_orders")) == [("2023", "z"), ("2024", "a"), ("2024", "b")]
 
 
 @pytest.mark.parametrize("owner", [None, PATH, "raw/dms/sales/others/", ""])

@@ -33,7 +33,7 @@ Each rule in its own words, and the code that keeps it:
         Nothing is sent after the lease's own deadline. In the model only what has no condition and makes or ends something for good needs
         it: DeleteTable, the record of a staged change, the mark and the aborts of a discard. Everything else may be sent by a zombie at
         any time, and the other rules make it harmless.
-        glue_jobs.aws.clients.Deadline, glue_jobs.aws.catalog.sync_table
+        glue_jobs.aws.clients.Deadline, glue_jobs.aws.catalog_table.sync_table
     writes_carry_the_fence
         Publishing, CatalogPending and the lease itself are only cleared by the run that has the fence.
         glue_jobs.aws.state_table.StateTable.clear_publishing, glue_jobs.aws.state_table.StateTable.release
@@ -197,13 +197,13 @@ Each rule in its own words, and the code that keeps it:
         glue_jobs.aws.state_table.StateTable.commit
     catalog_has_a_fence
         A Glue table that a greater fence wrote is left alone.
-        glue_jobs.aws.catalog.sync_table
+        glue_jobs.aws.catalog_table.sync_table
     catalog_version_is_compared
         A Glue table is updated only as the version that was read.
-        glue_jobs.aws.catalog.sync_table
+        glue_jobs.aws.catalog_table.sync_table
     partitions_are_only_added
         The catalog step adds partitions and removes none.
-        glue_jobs.aws.catalog.add_partitions
+        glue_jobs.aws.catalog_partitions.add_partitions
     controller_finishes_idle_tables
         The controller starts a run for a table with Publishing or CatalogPending, though nothing is pending or it is paused.
         controller.gather, glue_jobs.core.intake.plan_table

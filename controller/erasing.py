@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.plan import ERASE, PlannedRun, RunPlan, TablePlan
 from glue_jobs.aws.erased import left_versions
-from glue_jobs.core.erasure import ErasePlan
+from glue_jobs.core.erase_plan import ErasePlan
 from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.given import key_text
 from glue_jobs.core.record import ErasedVersion

@@ -22,7 +22,7 @@ from controller.plan import RunPlan
 from controller.report import RunReport
 from controller.session import Session
 from glue_jobs.aws.translate import translated
-from glue_jobs.core.erasure import ErasePlan
+from glue_jobs.core.erase_plan import ErasePlan
 from glue_jobs.core.errors import DmslakeError, UsageError, name_table
 from glue_jobs.core.given import split_key
 from glue_jobs.core.record import ErasedVersion

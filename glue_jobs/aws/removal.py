@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from glue_jobs.aws.objects import bare_etag
 from glue_jobs.aws.translate import ACCESS_DENIED, RETRYABLE
 from glue_jobs.aws.versions import versions_of
-from glue_jobs.core.erasure import HeldVersion
+from glue_jobs.core.erase_plan import HeldVersion
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, RetryLater
 from glue_jobs.core.record import ErasedVersion
 

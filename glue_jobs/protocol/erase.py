@@ -38,12 +38,8 @@ from glue_jobs.aws.objects import hide
 from glue_jobs.aws.records import write_attachment
 from glue_jobs.aws.removal import remove_versions
 from glue_jobs.aws.uploads import abort_upload, list_open_uploads
-from glue_jobs.core.erasure import (
-    KIND,
-    Rewritten,
-    change_of_path,
-    hashed,
-)
+from glue_jobs.core.erase_plan import Rewritten, change_of_path
+from glue_jobs.core.erasure import KIND, hashed
 from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseLost, RetryLater
 from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.record import ErasedVersion

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.records import list_records, read_records
 from glue_jobs.aws.removal import held_versions
-from glue_jobs.core.erasure import (
-    Erased,
+from glue_jobs.core.erase_plan import (
     ErasePlan,
     FileShape,
     Found,
@@ -26,6 +25,7 @@ from glue_jobs.core.erasure import (
     renames_of,
     with_history,
 )
+from glue_jobs.core.erasure import Erased
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.ids import change_of_name

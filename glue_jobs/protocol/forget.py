@@ -34,7 +34,7 @@ from glue_jobs.aws.buckets import check_lake_bucket
 from glue_jobs.aws.catalog_table import drop_table, owner_of
 from glue_jobs.aws.objects import hide, list_files
 from glue_jobs.aws.records import list_records, read_record, read_records
-from glue_jobs.core.erasure import change_of_path
+from glue_jobs.core.erase_plan import change_of_path
 from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseLost, TableBlocked, UsageError
 from glue_jobs.core.history_table import history_catalog_name, history_lake
 from glue_jobs.core.ids import change_of_name

@@ -28,9 +28,11 @@ from glue_jobs.core.schema import Column, Schema, find
 from glue_jobs.spark.arrow_types import conform, lake_type_of
 from glue_jobs.spark.data_files import read_rows
 from glue_jobs.spark.dms_files import OP_COLUMN, OPERATIONS, damage_named, dms_schema
+from glue_jobs.spark.doubled_keys import BUCKET_ROWS, find_doubled
 from glue_jobs.spark.key_columns import bounds, normalised_keys
+from glue_jobs.spark.key_hashes import Hashes, key_hashes
 from glue_jobs.spark.partition_columns import with_partition_columns
-from glue_jobs.spark.verify_files import BUCKET_ROWS, THREADS, Hashes, find_doubled, key_hashes
+from glue_jobs.spark.verify_files import THREADS
 
 FOOTER_THREADS = 16
 _DELETED = OPERATIONS[2]

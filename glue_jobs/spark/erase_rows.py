@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.bins import pack
-from glue_jobs.core.erasure import FileShape, Found, Hit, Holdings, Rewritten, Searchable, own_hits
+from glue_jobs.core.erase_plan import FileShape, Found, Hit, Holdings, Rewritten, Searchable, own_hits
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.partitioning import NULL_FOLDER, values_of
 from glue_jobs.core.record import Counts, DataFile

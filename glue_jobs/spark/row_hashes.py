@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.spark.key_columns import normal_floats
-from glue_jobs.spark.verify_files import Hashes, key_hashes
+from glue_jobs.spark.key_hashes import Hashes, key_hashes
 
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0xD1B54A32D192ED03)

@@ -24,23 +24,11 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.verify import FileReport, Finding
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.data_files import read_rows
+from glue_jobs.spark.doubled_keys import BUCKET_ROWS, Seen, doubled_keys
 from glue_jobs.spark.key_columns import bounds, normalised_keys
-from glue_jobs.spark.verify_files import (
-    BUCKET_ROWS,
-    THREADS,
-    Checked,
-    Hashes,
-    KeySum,
-    Reader,
-    Seen,
-    checked_by,
-    doubled_keys,
-    fetched,
-    key_hashes,
-    outside,
-    range_of,
-    wider_bounds,
-)
+from glue_jobs.spark.key_hashes import Hashes, key_hashes
+from glue_jobs.spark.verify_files import THREADS, KeySum, checked_by
+from glue_jobs.spark.verify_reader import Checked, Reader, fetched, outside, range_of, wider_bounds
 
 OWN = (OPERATION, VALID_FROM, VALID_TO, FLAG)
 

@@ -6,23 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from glue_jobs.core.erasure import (
-    Erased,
-    Found,
-    HeldVersion,
-    Hit,
-    Searchable,
-    canonical,
-    digest_of,
-    erased_by,
-    hashed,
-    is_attachment,
-    key_text,
-    own_hits,
-    plan_of,
-    texts_among,
-    version_erased,
-)
+from glue_jobs.core.erase_plan import Found, HeldVersion, Hit, Searchable, is_attachment, own_hits, plan_of
+from glue_jobs.core.erasure import Erased, canonical, digest_of, erased_by, hashed, key_text, texts_among, version_erased
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.keys import NAN, float_key
 from glue_jobs.core.record import DataFile, ErasedVersion

@@ -16,7 +16,7 @@ import pytest
 from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.erased import left_versions
 from glue_jobs.aws.removal import held_versions
-from glue_jobs.core.erasure import ErasePlan
+from glue_jobs.core.erase_plan import ErasePlan
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.settings import read_settings
 from glue_jobs.protocol.erase_search import plan_erase

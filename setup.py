@@ -54,11 +54,15 @@ DEV = [
     # mypy 2 can no longer check code against the standard library of Python 3.9.
     "mypy>=1.18,<2",
     "psutil>=6,<8",
+    # A terminal that tests can look at.
+    "pyte>=0.8,<0.9",
     # Below 9: with pytest 9.2 the groups of pytest-xdist 3.8 are passed over in silence.
     "pytest>=8.4,<9",
     "pytest-timeout>=2.3,<3",
     "pytest-xdist>=3.6,<4",
     "pytz>=2024.1",
+    # Drives the Chromium of the machine; it would fetch another one only where it finds none.
+    "selenium>=4.25,<5",
     # Exact: a formatter's next version may format otherwise.
     "ruff==0.17.6",
     # Tests build the wheel without fetching a build environment.

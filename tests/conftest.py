@@ -14,7 +14,7 @@ import pytest
 
 from infra.local.embedded import EmbeddedAws
 from infra.local.session import aws_environment
-from tests.machine import find_mariadbd, find_python, find_python39
+from tests.machine import find_chromium, find_mariadbd, find_python, find_python39
 from tests.quick_clients import remember_models
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ remember_models()
 ROOT = Path(__file__).parent.parent
 
 # Cheapest first; a folder that is not named comes last.
-ORDER = ("core", "infra", "model", "aws", "protocol", "controller", ".", "requests", "runtimes", "local", "spark", "database")
+ORDER = ("core", "infra", "model", "aws", "protocol", "controller", ".", "requests", "runtimes", "browser", "local", "spark", "database")
 
 
 def left_out() -> dict[str, str]:
     """The files whose tests this machine can't run, as patterns below tests/, each with the reason and the way out.
 
-    In CI only a Python 3.9 and a 3.13 may be missing (no Debian has all of them). MariaDB is a package there: its tests run and
-    fail.
+    In CI only a Python 3.9 and a 3.13 may be missing (no Debian has all of them). MariaDB and Chromium are packages
+    there: their tests run and fail.
     """
     missing = {}
     if find_python39() is None:
@@ -43,6 +43,8 @@ def left_out() -> dict[str, str]:
         missing["runtimes/test_*_glue60.py"] = "no Python 3.13 on PATH or among pyenv's versions (pyenv install 3.13)"
     if find_mariadbd() is None and not os.environ.get("CI"):
         missing["database/*"] = "no mariadbd (Debian: apt-get install mariadb-server)"
+    if find_chromium() is None and not os.environ.get("CI"):
+        missing["browser/*"] = "no chromium with its driver (Debian: apt-get install chromium chromium-driver)"
     return missing
 
 
@@ -106,8 +108,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """In a parallel run the tests of a file stay together, and all that need Spark, a database or another Python go to one worker each:
-    there is one session, one server, one environment."""
+    """In a parallel run the tests of a file stay together, and all that need Spark, a database, another Python or a browser go to one
+    worker each: there is one session, one server, one environment."""
     item.add_marker(pytest.mark.xdist_group(group_of(item)))
 
 
@@ -116,7 +118,7 @@ def group_of(item: pytest.Item) -> str:
     folder = folder_of(item.path)
     if folder in ("spark", "database") or "spark" in getattr(item, "fixturenames", ()):
         return "spark"
-    return folder if folder in ("requests", "runtimes") else item.path.as_posix()
+    return folder if folder in ("requests", "runtimes", "browser") else item.path.as_posix()
 
 
 def folder_of(path: Path) -> str:

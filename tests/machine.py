@@ -28,6 +28,13 @@ def find_mariadbd(environment: Mapping[str, str] = os.environ) -> Path | None:
     return Path(found) if found else None
 
 
+def find_chromium(environment: Mapping[str, str] = os.environ) -> tuple[Path, Path] | None:
+    """Chromium and the driver of its version, both on PATH or where Debian puts them."""
+    path = f"{environment.get('PATH', '')}:{NO_PATH}"
+    browser, driver = shutil.which("chromium", path=path), shutil.which("chromedriver", path=path)
+    return (Path(browser), Path(driver)) if browser and driver else None
+
+
 def _candidates(version: str, environment: Mapping[str, str]) -> Iterator[Path]:
     for folder in environment.get("PATH", NO_PATH).split(os.pathsep):
         yield Path(folder or ".", f"python{version}")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.machine import find_mariadbd, find_python39
+from tests.machine import find_chromium, find_mariadbd, find_python39
 
 ROOT = Path(__file__).parent.parent
 
@@ -49,6 +49,17 @@ def test_mariadbd_on_path_comes_first(tmp_path: Path) -> None:
     own = program(tmp_path / "mariadbd", "exit 0")
 
     assert find_mariadbd({"PATH": str(tmp_path)}) == own
+
+
+def test_a_browser_without_its_driver_is_none(tmp_path: Path) -> None:
+    """Chromium and its driver are two packages of Debian."""
+    browser = program(tmp_path / "chromium", "exit 0")
+    driver = program(tmp_path / "chromedriver", "exit 0")
+
+    assert find_chromium({"PATH": str(tmp_path)}) == (browser, driver)
+    driver.unlink()
+    found = find_chromium({"PATH": str(tmp_path)})
+    assert found is None or found[1] != driver
 
 
 def test_what_the_machine_lacks_is_left_out_aloud(tmp_path: Path) -> None:

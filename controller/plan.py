@@ -20,7 +20,7 @@ LOAD_INCREMENTAL = "LoadIncremental"
 ROLLBACK = "Rollback"  # no plan of a controller run has it: only a person starts it
 APPLY, ERASE, ADOPT = "Apply", "Erase", "Adopt"  # nor any of these
 BACKFILL = "BackfillHistory"
-SNAPSHOT = "Snapshot"  # of no table's item
+SNAPSHOT, GENERATE_FEED = "Snapshot", "GenerateFeed"  # of no table's item
 JOBS = (LOAD_INITIAL, LOAD_INCREMENTAL, ROLLBACK, APPLY, ERASE, ADOPT, BACKFILL)  # in this order a plan starts them
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from controller.doctor.finding import BLOCKS, FINE, WARNS, Finding, aws_line
 from controller.doctor.looks import Seen, look_by, not_checked
-from controller.plan import ADOPT, APPLY, ERASE, LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, SNAPSHOT
+from controller.plan import ADOPT, APPLY, BACKFILL, ERASE, GENERATE_FEED, LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, SNAPSHOT
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.settings import DEFAULTS, Settings
 
 CONTROLLER = "Controller"
 LOADS = (LOAD_INITIAL, LOAD_INCREMENTAL)  # no run without these
-OTHERS = (CONTROLLER, ROLLBACK, APPLY, ERASE, ADOPT, SNAPSHOT, "GenerateFeed", "BackfillHistory")
+OTHERS = (CONTROLLER, ROLLBACK, APPLY, ERASE, ADOPT, SNAPSHOT, GENERATE_FEED, BACKFILL)
 GLUE_VERSIONS = ("5.1", "5.0", "6.0")
 SHELL, SPARK = ("pythonshell", "3.9"), ("glueetl", "3")
 PLACES = ("raw", "lake", "state_table", "database")

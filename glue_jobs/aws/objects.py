@@ -113,17 +113,6 @@ def write_bytes(s3: S3Client, bucket: str, key: str, data: bytes, content_type: 
     s3.put_object(Bucket=bucket, Key=key, Body=data, ContentType=content_type)
 
 
-def exists(s3: S3Client, bucket: str, key: str) -> bool:
-    """Whether the key is visible. Without permission to list, S3 answers 403 instead of 404: that raises."""
-    try:
-        s3.head_object(Bucket=bucket, Key=key)
-    except ClientError as error:
-        if error_code(error) in _GONE:
-            return False
-        raise
-    return True
-
-
 def hide(
     s3: S3Client,
     bucket: str,

@@ -9,10 +9,11 @@ import pytest
 
 from glue_jobs.aws import copies
 from glue_jobs.aws.copies import copy_version
-from glue_jobs.aws.objects import exists, hide, read_bytes
+from glue_jobs.aws.objects import hide, read_bytes
 from glue_jobs.aws.uploads import complete_upload, list_open_uploads
 from glue_jobs.aws.versions import VersionEntry, key_versions
 from glue_jobs.core.errors import TableBlocked
+from tests.aws.visible import exists
 
 MIB = 1024 * 1024
 DATA = bytes(range(256)) * (11 * MIB // 256) + b"the end"

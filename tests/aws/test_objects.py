@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from glue_jobs.aws.objects import READ_ATTEMPTS, exists, hide, list_files, list_folders, read_bytes, write_bytes
+from glue_jobs.aws.objects import READ_ATTEMPTS, hide, list_files, list_folders, read_bytes, write_bytes
 from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, RetryLater, TableBlocked
 from tests.aws.faults import Injected, RawBody, answer, lost_answer, s3_error
+from tests.aws.visible import exists
 
 
 def put(s3: Any, bucket: str, *keys: str, body: bytes = b"x") -> None:
@@ -196,22 +197,6 @@ def test_what_is_written_is_read(s3: Any, bucket: str) -> None:
     write_bytes(s3, bucket, "k", b"{}", "application/json")
 
     assert (read_bytes(s3, bucket, "k"), s3.head_object(Bucket=bucket, Key="k")["ContentType"]) == (b"{}", "application/json")
-
-
-def test_exists_tells_visible_hidden_and_missing_apart(s3: Any, bucket: str) -> None:
-    """A hidden file doesn't exist for readers."""
-    put(s3, bucket, "visible", "hidden")
-    hide(s3, bucket, ["hidden"])
-
-    assert [exists(s3, bucket, key) for key in ("visible", "hidden", "missing")] == [True, False, False]
-
-
-def test_exists_does_not_take_a_refusal_for_a_missing_file(s3: Any, bucket: str) -> None:
-    """403 says nothing about the key."""
-    Injected(s3, "HeadObject", answer(403))
-
-    with pytest.raises(ClientError, match="403"):
-        exists(s3, bucket, "k")
 
 
 def test_versions_are_those_of_exactly_the_key_over_pages(s3: Any, bucket: str) -> None:

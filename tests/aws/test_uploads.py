@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from botocore.exceptions import ClientError
 
-from glue_jobs.aws.objects import exists, hide, read_bytes
+from glue_jobs.aws.objects import hide, read_bytes
 from glue_jobs.aws.uploads import MultipartWriter, abort_upload, complete_upload, has_parts, list_open_uploads, multipart_etag
 from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import RetryLater
 from glue_jobs.core.record import Part, Upload
 from tests.aws.faults import Injected, answer, lost_answer, no_connection, s3_error
+from tests.aws.visible import exists
 
 MIB = 1024 * 1024
 # Parts below 5 MiB are refused by S3, the last one aside.

@@ -25,7 +25,7 @@ def version() -> str:
 BOTO3 = "boto3>=1.34,<2"
 JOBS = ["pyspark==3.5.6", "numpy>=1.26,<3", "pandas>=2,<3", "pyarrow>=17,<23", "pyyaml>=6,<7", BOTO3]
 QUERY = ["duckdb>=1.1,<3"]
-CLI = ["click>=8.1,<9", "rich>=13,<16", BOTO3]
+CLI = ["click>=8.1,<9", "rich>=13,<16", "jinja2>=3.1,<4", BOTO3]
 LOCAL = [
     *JOBS,
     *CLI,
@@ -83,7 +83,7 @@ setup(
     packages=find_packages(include=["glue_jobs", "glue_jobs.*", "controller", "controller.*", "infra", "infra.*"]),
     package_data={
         "glue_jobs": ["py.typed"],
-        "controller": ["py.typed"],
+        "controller": ["py.typed", "pages/templates/*"],
         # The awsglue shim is a folder for sys.path, not a package of ours: its modules travel as data.
         "infra": ["**/*.sql", "**/*.json", "**/*.yaml", "**/*.md", "local/awsglue_shim/**/*.py"],
     },

@@ -23,7 +23,7 @@ JOBS_ZIP = "dmslake.zip"
 TEMPLATE = "lake.yaml"
 CONTROLLER_SCRIPT = "controller/main.py"
 # What the packages are made of; tests compare it with what setup.py ships.
-SUFFIXES = frozenset({".py", ".typed", ".json", ".sql", ".yaml"})
+SUFFIXES = frozenset({".py", ".typed", ".json", ".sql", ".yaml", ".html", ".css", ".js", ".svg"})
 _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
 _UNIX, _READABLE = 3, 0o644 << 16
 _LABEL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*")

@@ -57,8 +57,13 @@ LAYERS = {
     ),
     "entry script": Layer(ours=JOB_PARTS, others=AWS_SDK | {"awsglue", "pyspark"}, python39=False),
     "controller": Layer(ours=JOB_PARTS - {"glue_jobs.spark"}, others=AWS_SDK),
-    "controller.cli": Layer(
+    "controller.pages": Layer(
         ours=JOB_PARTS - {"glue_jobs.spark"} | {"controller"},
+        others=AWS_SDK | {"jinja2", "markupsafe"},
+        loaded=frozenset({"glue_jobs.spark"}),
+    ),
+    "controller.cli": Layer(
+        ours=JOB_PARTS - {"glue_jobs.spark"} | {"controller", "controller.pages"},
         others=AWS_SDK | {"click", "rich"},
         loaded=frozenset({"infra", "glue_jobs.spark", "entry script"}),
     ),
@@ -79,7 +84,8 @@ def layer_of(module: str) -> str | None:
     if parts[0] == "infra":
         return "infra"
     if parts[0] == "controller":
-        return "controller.cli" if parts[1:2] == ["cli"] else "controller"
+        folder = ".".join(parts[:2])
+        return folder if folder in LAYERS else "controller"
     if parts[0] != "glue_jobs":
         return None
     if len(parts) == 1 or parts[1] == "__version__":

@@ -13,12 +13,12 @@ from tests.runtimes.python39 import NEWEST_BOTO3, PREINSTALLED_BOTO3, Python39
 
 ROOT = Path(__file__).parents[2]
 
-# The command line is for laptops: click and rich are not on Glue's Python shell.
+# The command line and the pages are for laptops: click, rich and jinja2 are not on Glue's Python shell.
 SHELL_MODULES = sorted(
     name
     for folder in ("glue_jobs", "controller")
     for path in (ROOT / folder).rglob("*.py")
-    if LAYERS[layer_of(name := module_name(path.relative_to(ROOT).as_posix()))].python39 and not name.startswith("controller.cli")
+    if LAYERS[layer_of(name := module_name(path.relative_to(ROOT).as_posix()))].python39 and not name.startswith(("controller.cli", "controller.pages"))
 )
 
 

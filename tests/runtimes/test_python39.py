@@ -18,7 +18,8 @@ SHELL_MODULES = sorted(
     name
     for folder in ("glue_jobs", "controller")
     for path in (ROOT / folder).rglob("*.py")
-    if LAYERS[layer_of(name := module_name(path.relative_to(ROOT).as_posix()))].python39 and not name.startswith(("controller.cli", "controller.pages"))
+    if LAYERS[layer_of(name := module_name(path.relative_to(ROOT).as_posix()))].python39
+    and not name.startswith(("controller.cli", "controller.pages"))
 )
 
 

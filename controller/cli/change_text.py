@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from controller.cli.output import View, aligned, count_text, labelled, size_text
 from controller.cli.staged_text import rows_text
 from controller.cli.undo_text import MOST_SHOWN, columns_text, kind_text
-from controller.history import HEAD, LIVE, LOST, UNDONE, PastChange, epoch_text
-from controller.past import Past
+from controller.history import HEAD, LIVE, LOST, UNDONE, epoch_text
 from glue_jobs.core.ids import CHANGE_CHARS, change_of_record
 from glue_jobs.core.partitioning import partition_key_text
-from glue_jobs.core.record import ChangeRecord, DataFile, Input, stands_for
+from glue_jobs.core.record import ChangeRecord, DataFile, Input
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
-from glue_jobs.core.undo import record_time, undone_tail
+from glue_jobs.core.undo import record_time
 
 STANDING_WORDS = {
     HEAD: "head: the table has its state",
@@ -134,21 +133,3 @@ def _list_lines(what: str, columns: tuple[str, ...], rows: Sequence[Sequence[str
     view = View(columns, rows[:MOST_SHOWN]).without_empty(*columns)
     more = [f"  … and {len(rows) - MOST_SHOWN:,} more: --output json lists all"] if len(rows) > MOST_SHOWN else []
     return ["", f"{what} ({len(rows):,})", *(f"  {line}" for line in aligned(view)), *more]
-
-
-def ways(state: TableState, past: Past, change: PastChange) -> list[tuple[str, str]]:
-    """(what it does, the command) that undo the change, bring it back, or go back to it."""
-    path, record = state.path.in_shell, change.record
-    if change.standing == LOST or past.lineage is None:
-        return []
-    out = []
-    if change.standing in (HEAD, LIVE) and not (record.erased and record.superseded):  # those files are no more
-        out.append(("to undo it", f"dmslake rollback {path} --undo {record.id}"))
-    tail = undone_tail(past.lineage, past.lineage(state.head)) if change.standing in (HEAD, UNDONE) else ()
-    if change.standing == HEAD and stands_for(record) != record.id and tail:
-        out.append(("to bring back what is undone", f"dmslake reapply {path}"))
-    if record.id in {part.id for part in tail}:
-        out.append(("to bring it back", f"dmslake reapply {path} {record.id}"))
-    if change.standing != HEAD:
-        out.append(("to go back to its state", f"dmslake rollback {path} --to {record.id} --dry-run"))
-    return out

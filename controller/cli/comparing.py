@@ -11,8 +11,7 @@ import click
 from controller.cli.call import Call, with_call
 from controller.cli.looking import Looked, cell, looking, state_data, state_text
 from controller.cli.output import Answer, View, aligned, labelled
-from glue_jobs.core.partitioning import partition_key_text
-from glue_jobs.core.schema import find
+from controller.form import columns_apart
 from glue_jobs.core.snapshot import Snapshot
 
 DIFF = 1
@@ -38,22 +37,6 @@ def diff(call: Call, path: str, a: str, b: str, limit: int) -> int:
         found = differences.difference(looked.place, str(looked.state.path), before, after, limit)
         answer = Answer(_data(looked, before, after, found), (), _lines(looked, before, after, found))
     return call.show(answer)
-
-
-def columns_apart(before: Snapshot, after: Snapshot) -> dict[str, Any]:
-    """The columns added and dropped, those whose types differ, and other differences of the table's form."""
-    old, new = before.schema, after.schema
-    pairs = [(column, find(old, column.name)) for column in new]
-    forms = [
-        ("primary_key", ",".join(before.primary_key), ",".join(after.primary_key)),
-        ("partitions", partition_key_text(before.partitioning), partition_key_text(after.partitioning)),
-    ]
-    return {
-        "added": [{"name": column.name, "type": column.type} for column, was in pairs if was is None],
-        "dropped": [{"name": column.name, "type": column.type} for column in old if find(new, column.name) is None],
-        "changed": [{"name": column.name, "from": was.type, "to": column.type} for column, was in pairs if was and was.type != column.type],
-        **{name: {"from": was, "to": now} for name, was, now in forms if was != now and not (before.is_empty or after.is_empty)},
-    }
 
 
 def _data(looked: Looked, before: Snapshot, after: Snapshot, found: Any) -> dict[str, Any]:

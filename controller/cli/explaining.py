@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -13,30 +10,13 @@ import click
 from controller.cli.call import Call, with_call
 from controller.cli.looking import Looked, cell, looking, moment_text, state_text
 from controller.cli.output import Answer, labelled
-from glue_jobs.aws.erased import read_erased
-from glue_jobs.core.errors import UsageError
-from glue_jobs.core.record import GOES_TO, ChangeRecord
-from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.core.undo import root, rows_path
-from glue_jobs.protocol.lineage import Lineage
+from controller.pages.life import Found, read_life
 
 EXPLAIN = 1
 UNSURE = {
     True: "not known: a data file of this change, {file}, is no more",
     False: "not known whether it was there before",
 }
-
-
-@dataclass(frozen=True)
-class Found:
-    """A row's life, and what surrounds it. undone: changes of which the table has no rows; notes: what isn't followed."""
-
-    snapshot: Snapshot
-    key: dict[str, Any]
-    life: Any
-    undone: int
-    notes: tuple[str, ...]
-    erased: dict[str, str]  # data file that is no more → the erase that took it, '' for none
 
 
 @click.command("explain")
@@ -50,38 +30,8 @@ def explain(call: Call, path: str, key: str) -> int:
     the life.
     """
     with looking(call, path) as looked:
-        found = _look(looked, key)
+        found = read_life(looked.session.clients.s3, looked.place, looked.state, looked.at("").snapshot, key)
     return call.show(Answer(_data(looked, found), (), _lines(looked, found)))
-
-
-def split_key(text: str, width: int) -> tuple[str, ...]:
-    """The values of a key of so many columns; a single one is taken as it is."""
-    return (text,) if width == 1 else tuple(next(csv.reader([text]), []))
-
-
-def _look(looked: Looked, text: str) -> Found:
-    explaining: Any = importlib.import_module("glue_jobs.spark.explain")
-    snapshot = looked.at("").snapshot
-    if snapshot.is_empty:
-        raise UsageError(f"{looked.state.path} has no rows yet", "not-loaded", "`dmslake run PATH` loads it, once it is active")
-    key = explaining.key_of(snapshot.schema, snapshot.primary_key, split_key(text, len(snapshot.primary_key)))
-    lineage = Lineage(looked.session.clients.s3, looked.state.lake, snapshot.change)
-    every = list(lineage.back())
-    records = list(rows_path(lineage, snapshot.stands_for))[::-1]
-    followed = explaining.followed(records, key)
-    roots = {file.path: root(file) for record in every for file in record.added}
-    erased = read_erased(looked.session.clients.s3, looked.state.lake, snapshot.erases)
-    life = explaining.life_of(looked.place, str(looked.state.path), followed, roots, key, erased)
-    earlier = f"change {followed[0].id} began to tell rows by this key: what was before is not followed"
-    notes = (earlier,) if len(followed) < len(records) else ()
-    taken = {step.gone: erased.change_of(looked.state.lake.key + step.gone) for step in life.steps if step.gone}
-    return Found(snapshot, explaining.key_texts(key), life, _undone(every, records), notes, taken)
-
-
-def _undone(every: Sequence[ChangeRecord], records: Sequence[ChangeRecord]) -> int:
-    """How many changes took effect once and are no part of the table's rows now."""
-    out = {record.lost for record in every} | {record.id for record in records}
-    return sum(record.kind not in GOES_TO and record.id not in out for record in every)
 
 
 def what_text(step: Any, erase: str = "") -> str:

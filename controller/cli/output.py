@@ -14,6 +14,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
+from controller.amounts import count_text as count_text
+from controller.amounts import duration_text as duration_text
+from controller.amounts import size_text as size_text
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.printable import error_lines, json_text, printable
 
@@ -149,34 +152,6 @@ def say_error(error: DmslakeError) -> None:
 
 def make_output(name: str) -> Output:
     return JsonOutput() if name == "json" else TextOutput()
-
-
-def size_text(size_bytes: float) -> str:
-    """`12.3 MiB`; '' for nothing."""
-    if not size_bytes:
-        return ""
-    value, unit = float(size_bytes), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-
-
-def count_text(count: float, sign: str = "") -> str:
-    """`12,345`, with a sign before it; '' for 0."""
-    return f"{sign}{count:,.0f}" if count else ""
-
-
-def duration_text(seconds: float | None) -> str:
-    """`45 s`, `12 min`, `3.5 h`, `2.1 d`; '' if it isn't known."""
-    if seconds is None:
-        return ""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.1f} d"
 
 
 def problem_lines(path: str, word: str, message: str, todo: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from controller.cli.call import Call, one_table, warn, with_call
-from controller.cli.change_text import change_lines, change_views, ways
+from controller.cli.change_text import change_lines, change_views
 from controller.cli.output import Answer, View, labelled
 from controller.cli.show_staged import check_rows_file, find_staged, show_staged, write_rows
 from controller.cli.staged_text import staged_dict, staged_view
@@ -17,6 +17,7 @@ from controller.history import NO, PastChange, Restorable, epoch_text, shown_tim
 from controller.past import Past, read_change, read_past
 from controller.session import Session
 from controller.staged import read_staged_changes
+from controller.ways import ways
 from glue_jobs.aws.erased import left_versions
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.translate import translated
@@ -163,7 +164,7 @@ def _show(session: Session, state: TableState, change: str) -> Answer:
         raise name_table(error, str(state.path)) from None
     warn(_warnings(state, past))
     found = past.changes[-1]
-    commands = ways(state, past, found)
+    commands = ways(state, past.lineage, found)
     data = {"show": SHOW, "path": str(state.path), **_answer(found), "record": json.loads(to_json(record)), "commands": dict(commands)}
     lines = change_lines(state, record, before, after, found.standing, _restorable_words(found, past))
     if record.erased:

@@ -16,9 +16,9 @@ from typing import Any
 import click
 
 from controller.cli.call import Call, warn, with_call
-from controller.cli.explaining import split_key
 from controller.cli.looking import Looked, cell, looking, need, state_data, state_text
 from controller.cli.output import Answer, View
+from controller.pages.life import split_key
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.undo import parse_to

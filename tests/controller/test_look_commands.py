@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from controller.cli.explaining import split_key
 from controller.cli.looking import cell
 from controller.cli.reading import split_names
+from controller.pages.life import split_key
 from tests.controller.past_world import Command, PastWorld, changes, expire
 from tests.lake import LakeTable
 

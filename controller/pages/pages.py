@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from controller.pages.views import ChangePage, DiffPage, ExplainPage, Overview, TablePage
 from controller.session import Session
 
@@ -16,8 +18,8 @@ class Pages:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def overview(self) -> Overview:
-        """All tables of the session's settings, those that need a person first."""
+    def overview(self, paths: Sequence[str] = ()) -> Overview:
+        """All tables of the session's settings, or those that a person named, those that need a person first."""
         raise NotImplementedError
 
     def table(self, path: str, at: str = "") -> TablePage:

@@ -25,7 +25,7 @@ def version() -> str:
 BOTO3 = "boto3>=1.34,<2"
 JOBS = ["pyspark==3.5.6", "numpy>=1.26,<3", "pandas>=2,<3", "pyarrow>=17,<23", "pyyaml>=6,<7", BOTO3]
 QUERY = ["duckdb>=1.1,<3"]
-CLI = ["click>=8.1,<9", "rich>=13,<16", "jinja2>=3.1,<4", BOTO3]
+CLI = ["click>=8.1,<9", "rich>=13,<16", "jinja2>=3.1,<4", "werkzeug>=3,<4", BOTO3]
 LOCAL = [
     *JOBS,
     *CLI,

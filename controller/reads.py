@@ -7,11 +7,18 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
+from glue_jobs.aws.clients import Clients
 from glue_jobs.core.errors import RetryLater
 
 _T = TypeVar("_T")
 MOST_AT_ONCE = 8
 FORGOTTEN_SECONDS = 60.0  # after which an answer that nobody fetched is not shown any more
+
+
+class LookingClients(Clients):
+    """The clients of who looks on: soon told that AWS does not answer, and asked again a moment later."""
+
+    max_attempts = 3
 
 
 class NoAnswerYet(RetryLater):

@@ -59,7 +59,7 @@ LAYERS = {
     "controller": Layer(ours=JOB_PARTS - {"glue_jobs.spark"}, others=AWS_SDK),
     "controller.pages": Layer(
         ours=JOB_PARTS - {"glue_jobs.spark"} | {"controller"},
-        others=AWS_SDK | {"jinja2", "markupsafe"},
+        others=AWS_SDK | {"jinja2", "markupsafe", "werkzeug"},
         loaded=frozenset({"glue_jobs.spark"}),
     ),
     "controller.cli": Layer(

@@ -30,6 +30,8 @@ COMMANDS: dict[str, Callable[[], click.Command]] = {
     "plan": lambda: importlib.import_module("controller.cli.running").plan,
     "run": lambda: importlib.import_module("controller.cli.running").run,
     "status": lambda: importlib.import_module("controller.cli.standing").status,
+    "watch": lambda: importlib.import_module("controller.cli.watching").watch,
+    "serve": lambda: importlib.import_module("controller.cli.serving").serve,
     "doctor": lambda: importlib.import_module("controller.cli.doctor").doctor,
     "history": lambda: importlib.import_module("controller.cli.past").history,
     "show": lambda: importlib.import_module("controller.cli.past").show,

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from glue_jobs.aws.ranged import RangedFile
 from glue_jobs.core.adoption import Adoption
+from glue_jobs.core.dms_columns import OP_COLUMN
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.foreign_folder import Footer, folder_changed
 from glue_jobs.core.keys import Bound, encode_bound
@@ -27,7 +28,7 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column, Schema, find
 from glue_jobs.spark.arrow_types import conform, lake_type_of
 from glue_jobs.spark.data_files import read_rows
-from glue_jobs.spark.dms_files import OP_COLUMN, OPERATIONS, damage_named, dms_schema
+from glue_jobs.spark.dms_files import OPERATIONS, damage_named, dms_schema
 from glue_jobs.spark.doubled_keys import BUCKET_ROWS, find_doubled
 from glue_jobs.spark.key_columns import bounds, normalised_keys
 from glue_jobs.spark.key_hashes import Hashes, key_hashes

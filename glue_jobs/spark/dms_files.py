@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from glue_jobs.core.dms_columns import BEFORE_PREFIX as BEFORE_PREFIX
+from glue_jobs.core.dms_columns import OP_COLUMN as OP_COLUMN
+from glue_jobs.core.dms_columns import SEQUENCE_COLUMN as SEQUENCE_COLUMN
+from glue_jobs.core.dms_columns import excluded_columns
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.schema import Column, Schema, find
 from glue_jobs.spark.arrow_types import LostDigits, arrow_schema, conform, first_failing, lake_type_of, only_index, shown
 
-OP_COLUMN = "Op"
-SEQUENCE_COLUMN = "AR_H_CHANGE_SEQ"
-BEFORE_PREFIX = "BI_"
 OP, ROW, BEFORE = "__op", "__row", "__before_"
 _RESERVED = (OP, ROW, BEFORE, "__position", "__code", "__late", "__at")  # columns that stand beside the lake's in a job
 OPERATIONS = pa.array(["I", "U", "D"])  # a row's operation is its place here
@@ -100,21 +101,11 @@ def dms_schema(parquet: pq.ParquetFile, name: str, timestamp_attribute: str = ""
     for field in physical:
         only_index(physical, field.name, name)
     op_column = OP_COLUMN if OP_COLUMN in physical.names and lake_type_of(physical.field(OP_COLUMN).type) == "string" else None
-    excluded = _excluded(physical.names)
+    excluded = excluded_columns(physical.names)
     columns = tuple(_lake_column(field, name) for field in physical if field.name != op_column and field.name not in excluded)
     timestamp, confirmed = _timestamp_column(columns, timestamp_attribute)
     metadata = parquet.metadata
     return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, metadata.num_rows, metadata.num_row_groups)
-
-
-def _excluded(names: Sequence[str]) -> tuple[str, ...]:
-    """Before images are the last columns, and each stands for one before them: a source's own BI_… column is told apart by that."""
-    data = list(names)
-    images: list[str] = []
-    while data and data[-1].startswith(BEFORE_PREFIX) and data[-1][len(BEFORE_PREFIX) :] in data[:-1]:
-        images.insert(0, data.pop())
-    sequence = [SEQUENCE_COLUMN] if SEQUENCE_COLUMN in data else []
-    return (*sequence, *images)
 
 
 def _lake_column(field: pa.Field, name: str) -> Column:

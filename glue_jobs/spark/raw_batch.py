@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.aws.ranged import open_object
+from glue_jobs.core.dms_columns import BEFORE_PREFIX
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import Input
 from glue_jobs.core.work import Work, input_of
-from glue_jobs.spark.dms_files import BEFORE, BEFORE_PREFIX, OP, ROW, DmsSchema, check_keys, dms_schema, open_dms, read_dms
+from glue_jobs.spark.dms_files import BEFORE, OP, ROW, DmsSchema, check_keys, dms_schema, open_dms, read_dms
 from glue_jobs.spark.net_changes import DELETE, POSITION, UPDATE, position
 from glue_jobs.spark.place import Place, Shape
 

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pyarrow.types as pt
 
+from glue_jobs.core.dms_columns import BEFORE_IMAGES, before_images, excluded_columns
 from glue_jobs.core.dms_columns import BEFORE_PREFIX as BEFORE_PREFIX
 from glue_jobs.core.dms_columns import OP_COLUMN as OP_COLUMN
 from glue_jobs.core.dms_columns import SEQUENCE_COLUMN as SEQUENCE_COLUMN
-from glue_jobs.core.dms_columns import excluded_columns
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.schema import Column, Schema, find
-from glue_jobs.spark.arrow_types import LostDigits, arrow_schema, conform, first_failing, lake_type_of, only_index, shown
+from glue_jobs.spark.arrow_types import LostDigits, lake_type_of, only_index
+from glue_jobs.spark.row_marks import BEFORE, OP, ROW, RowMarks
+from glue_jobs.spark.row_marks import OPERATIONS as OPERATIONS
 
-OP, ROW, BEFORE = "__op", "__row", "__before_"
 _RESERVED = (OP, ROW, BEFORE, "__position", "__code", "__late", "__at")  # columns that stand beside the lake's in a job
-OPERATIONS = pa.array(["I", "U", "D"])  # a row's operation is its place here
 BATCH_ROWS = 65_536
 _TIMESTAMP = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?$"
 _NEW_COPY = "let DMS write the file again (reload the table), or skip it: `dmslake unblock PATH --skip-file NAME`"
@@ -39,7 +38,7 @@ class DmsSchema:
 
     columns: what the lake takes up, in lake types, the timestamp column included. timestamp_column: the one named by the
     person, or, while `timestamp_confirmed` is false, only the candidate by its place. excluded: columns that the lake does not
-    take up (before images, the change sequence); `Op` is not among them.
+    take up (before images, the change sequence); `Op` is not among them. images: column → its before image.
     """
 
     op_column: str | None
@@ -50,6 +49,7 @@ class DmsSchema:
     physical: pa.Schema
     rows: int
     row_groups: int
+    images: Mapping[str, str] = field(default_factory=dict)
 
     def confirmed(self, values: pa.Array | pa.ChunkedArray) -> DmsSchema:
         """The same with the candidate taken as the timestamp column, or dropped; values: that column of this file."""
@@ -92,8 +92,9 @@ def _is_damage(error: Exception) -> bool:
     return not isinstance(error, OSError) or (type(error) is OSError and error.errno is None)
 
 
-def dms_schema(parquet: pq.ParquetFile, name: str, timestamp_attribute: str = "") -> DmsSchema:
-    """What the columns of a DMS file are. timestamp_attribute: the table's attribute TimestampColumn, '' if it has none.
+def dms_schema(parquet: pq.ParquetFile, name: str, timestamp_attribute: str = "", patterns: Sequence[str] = BEFORE_IMAGES) -> DmsSchema:
+    """What the columns of a DMS file are. timestamp_attribute: the table's attribute TimestampColumn, '' if it has none. patterns: of the
+    names of before images.
 
     Raises TableBlocked for a type that the lake can't hold, a name that stands there twice, or one that we need ourselves.
     """
@@ -101,11 +102,11 @@ def dms_schema(parquet: pq.ParquetFile, name: str, timestamp_attribute: str = ""
     for field in physical:
         only_index(physical, field.name, name)
     op_column = OP_COLUMN if OP_COLUMN in physical.names and lake_type_of(physical.field(OP_COLUMN).type) == "string" else None
-    excluded = excluded_columns(physical.names)
+    excluded, images = excluded_columns(physical.names, patterns), before_images(physical.names, patterns)
     columns = tuple(_lake_column(field, name) for field in physical if field.name != op_column and field.name not in excluded)
     timestamp, confirmed = _timestamp_column(columns, timestamp_attribute)
     metadata = parquet.metadata
-    return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, metadata.num_rows, metadata.num_row_groups)
+    return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, metadata.num_rows, metadata.num_row_groups, images)
 
 
 def _lake_column(field: pa.Field, name: str) -> Column:
@@ -147,19 +148,20 @@ def read_dms(
     columns: Schema,
     row_groups: Sequence[int] | None = None,
     before: Sequence[str] = (),
+    patterns: Sequence[str] = BEFORE_IMAGES,
     lost: LostDigits | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a DMS file in their order, in pieces: `columns` (the lake's; null where the file lacks one), then `__op` (int8:
     0 insert, 1 update, 2 delete) and `__row` (int64, from 0 in the file).
 
     row_groups: only these, ascending. before: columns of `columns` whose before image is wanted: each comes as a last column
-    `__before_<name>` in its column's type, null where the file has none.
+    `__before_<name>` in its column's type, null where the file has none. patterns: of the names of before images.
     """
     parquet = open_dms(file, name)
     names = parquet.schema_arrow.names
-    shape = dms_schema(parquet, name)
-    images = {BEFORE + column: BEFORE_PREFIX + column for column in before if BEFORE_PREFIX + column in shape.excluded}
-    marks = _Marks(
+    shape = dms_schema(parquet, name, patterns=patterns)
+    images = {BEFORE + column: shape.images[column] for column in before if column in shape.images}
+    marks = RowMarks(
         name, shape.op_column, images, tuple(replace(column, name=BEFORE + column.name) for column in columns if column.name in before)
     )
     wanted = {column.name for column in columns} | {shape.op_column, *images.values()}
@@ -205,76 +207,6 @@ def _check_rows(found: int, expected: int, name: str) -> None:
             found=f"{found}",
             todo=_NEW_COPY,
         )
-
-
-@dataclass(frozen=True)
-class _Marks:
-    """What stands beside the lake's columns. images: our name → the file's; before: our columns for them."""
-
-    name: str
-    op_column: str | None
-    images: Mapping[str, str]
-    before: Schema
-
-    def lake_rows(self, batch: pa.RecordBatch, columns: Schema, first: int, lost: LostDigits | None) -> pa.Table:
-        _check_texts(batch, first, self.name)
-        table = conform(batch, columns, self.name, first_row=first, lost=lost)
-        rows = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows), start=first - 1)
-        table = table.append_column(OP, self._operations(batch, first)).append_column(ROW, rows)
-        if not self.before:
-            return table
-        images = pa.table({ours: batch.column(theirs) for ours, theirs in self.images.items()})
-        images = conform(images, self.before, self.name, first_row=first) if self.images else _nulls(self.before, batch.num_rows)
-        for column in self.before:
-            table = table.append_column(column.name, images.column(column.name))
-        return table
-
-    def _operations(self, batch: pa.RecordBatch, first: int) -> pa.Array:
-        if self.op_column is None:
-            return pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)
-        texts = batch.column(self.op_column).cast(pa.string())
-        codes = pc.index_in(texts, value_set=OPERATIONS).cast(pa.int8())
-        unknown = pc.and_(pc.is_null(codes), pc.is_valid(texts))
-        row = pc.index(unknown, True).as_py()
-        if row >= 0:
-            raise blocked(
-                "bad-operation",
-                f"column {self.op_column!r} has a value that is no operation",
-                where=f"file {self.name}, row {first + row}",
-                expected="I, U, D or null",
-                found=shown(texts[row]),
-                todo="a source column of that name must be renamed by a DMS transformation rule; otherwise skip the file: "
-                "`dmslake unblock PATH --skip-file NAME`",
-            )
-        return codes.fill_null(0)
-
-
-def _nulls(schema: Schema, rows: int) -> pa.Table:
-    return pa.table([pa.nulls(rows, field.type) for field in arrow_schema(schema)], schema=arrow_schema(schema))
-
-
-def _check_texts(batch: pa.RecordBatch, first: int, name: str) -> None:
-    """Parquet readers don't look whether a text is UTF-8; DuckDB would refuse our whole data file later."""
-    for field, values in zip(batch.schema, batch.columns, strict=True):
-        if not (pt.is_string(field.type) or pt.is_large_string(field.type)):
-            continue
-        try:
-            values.validate(full=True)
-        except pa.ArrowInvalid as error:
-            row = first_failing(lambda part: part.validate(full=True), values)
-            raise _bad_text(field.name, values, row or 0, first, name) from error
-
-
-def _bad_text(column: str, values: pa.Array, row: int, first: int, name: str) -> TableBlocked:
-    raw = values[row].as_buffer().to_pybytes() if values[row].is_valid else b""
-    return blocked(
-        "bad-text",
-        f"a value of column {column!r} is not UTF-8",
-        where=f"file {name}, row {first + row}",
-        expected="text in UTF-8",
-        found=f"{raw[:40]!r}",
-        todo=_NEW_COPY,
-    )
 
 
 def check_keys(table: pa.Table, key: Sequence[str], name: str) -> None:

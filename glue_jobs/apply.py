@@ -175,7 +175,7 @@ class Applying:
     def _place(self, run: TableRun, change: str = "") -> Place:
         client = tuple((name, self.environment[name]) for name in CLIENT_VARIABLES if self.environment.get(name))
         settings = run.context.settings
-        return Place(client, run.state.path.bucket, run.state.lake, change, settings.compression, settings.limits)
+        return Place(client, run.state.path.bucket, run.state.lake, change, settings.compression, settings.limits, run.state.before_images)
 
 
 def _moved_on(run: TableRun, shown: str) -> CommitRefused:

@@ -104,4 +104,4 @@ def open_past(path: str, environment: Mapping[str, str] | None = None, **setting
         known = [] if "/" in path else [TablePath.parse(str(item["path"])) for item in items.scan()]
         found = find_path(path, known)
         state = look(clients.s3, items, found, "", time.sleep).state
-    return Past(clients, items, found, reading_place(environment, found.bucket, state.lake, chosen.limits))
+    return Past(clients, items, found, reading_place(environment, found.bucket, state.lake, chosen.limits, state.before_images))

@@ -52,7 +52,8 @@ def looking(call: Call, path: str) -> Iterator[Looked]:
     reading = importlib.import_module("glue_jobs.spark.reading")
     with call.session() as session:
         _, state = one_table(session, path, wants=lambda state: False)
-        place = reading.reading_place(session.host.variables, state.path.bucket, state.lake, call.settings.limits)
+        limits = call.settings.limits
+        place = reading.reading_place(session.host.variables, state.path.bucket, state.lake, limits, state.before_images)
         try:
             with translated():
                 yield Looked(session, state, place)

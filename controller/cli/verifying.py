@@ -158,7 +158,8 @@ class _Work:
             problem = TableBlocked("the head is not published wholly", "replay-not-possible", f"`dmslake run {state.path.in_shell}` first")
             return replace(result, problem=problem)
         reading = importlib.import_module("glue_jobs.spark.reading")
-        place = reading.reading_place(self._session.host.variables, state.path.bucket, state.lake, self._call.settings.limits)
+        limits = self._call.settings.limits
+        place = reading.reading_place(self._session.host.variables, state.path.bucket, state.lake, limits, state.before_images)
         started = time.monotonic()
         try:
             report = self._replay(place, state.path, read_fold(place.s3, state.lake, state.path, found.change))

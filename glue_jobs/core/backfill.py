@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from glue_jobs.core.collation import identity
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.history_table import columns_after
 from glue_jobs.core.record import ChangeRecord, Input
@@ -131,4 +132,4 @@ def columns_of(path: str, records: Sequence[ChangeRecord]) -> tuple[Schema, ...]
 
 def rekeyed(records: Sequence[ChangeRecord]) -> bool:
     """Whether the key changes on the way: then no part of the keys can be made alone."""
-    return len({record.primary_key for record in records}) > 1
+    return len({identity(record.primary_key) for record in records}) > 1

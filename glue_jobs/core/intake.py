@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Union
 
+from glue_jobs.core.collation import collation_of, is_same_key
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_gone import truncate_due
@@ -214,8 +215,10 @@ def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Rewrite | None:
             where=str(state.path),
             todo=f"`dmslake repartition {state.path.in_shell}` rewrites the table in the new layout, or set PartitionKey back",
         )
-    if state.primary_key != snapshot.primary_key and state.request != "reload":
-        return Rewrite("rekey", f"PrimaryKey was changed to {','.join(state.primary_key) or 'null'}")
+    if not is_same_key(state.primary_key, snapshot.primary_key) and state.request != "reload":
+        if state.primary_key != snapshot.primary_key:
+            return Rewrite("rekey", f"PrimaryKey was changed to {','.join(state.primary_key) or 'null'}")
+        return Rewrite("rekey", f"KeyCollation was changed to {collation_of(state.primary_key) or 'null'}")
     return None
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.collation import collated, collated_as, collation_of, parse_collation
+from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.partitioning import PartitionField, Partitioning
 from glue_jobs.core.schema import Column, Schema
 
@@ -159,7 +160,8 @@ class ChangeRecord:
     target: of a change that goes back or forth (GOES_TO), the ordinary change whose rows the table has after it, '' for none.
     staged: it was prepared for a person to look at and never becomes the head; staged_as: of the change that commits such a one, its
     id, with which its files' names begin. erased: of an erase, all versions that it removes; erases: the erases up to this change.
-    history: of a table with a history table, where that stands after the change.
+    history: of a table with a history table, where that stands after the change. key_collation: how texts in the key compare, which the
+    names in primary_key, and those of given and erased keys that are among them, know too.
     """
 
     id: str
@@ -179,6 +181,7 @@ class ChangeRecord:
     superseded: tuple[str, ...] = ()
     schema: Schema = ()
     primary_key: tuple[str, ...] = ()
+    key_collation: str = ""
     partitioning: Partitioning = ()
     timestamp_column: str = ""
     cursor_before: str = ""
@@ -196,6 +199,21 @@ class ChangeRecord:
     erases: tuple[str, ...] = ()
     history: HistoryAt | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.key_collation:
+            object.__setattr__(self, "key_collation", str(collation_of(self.primary_key)))
+        if self.key_collation:
+            self._collate()
+
+    def _collate(self) -> None:
+        key = collated(self.primary_key, parse_collation(self.key_collation))
+        object.__setattr__(self, "primary_key", key)
+        if self.given is not None:
+            object.__setattr__(self, "given", replace(self.given, key=collated_as(self.given.key, key)))
+        if self.erased_keys is not None:
+            columns = collated_as(self.erased_keys.columns, key)
+            object.__setattr__(self, "erased_keys", replace(self.erased_keys, columns=columns))
 
 
 # Kinds whose snapshot has the rows of an earlier change, the record's `target`. All other kinds are ordinary ones.
@@ -244,7 +262,7 @@ def from_json(text: str, where: str, *, with_checkpoint: bool = True) -> ChangeR
         if record.kind not in KINDS:
             raise ValueError(f"unknown kind {record.kind!r}")
         return record
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
         raise TableBlocked(
             f"the change record s3://{where} can't be read: {error}",
             "bad-record",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from glue_jobs.core.collation import identity, is_same_key
 from glue_jobs.core.erasure import Erased
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import PartitionValues, values_of
@@ -62,7 +63,7 @@ def steps_of(records: Sequence[ChangeRecord]) -> list[tuple[ChangeRecord, ...]]:
 
 def _alike(one: ChangeRecord, other: ChangeRecord) -> bool:
     columns = [[(column.name, column.type) for column in record.schema] for record in (one, other)]
-    return columns[0] == columns[1] and (one.primary_key, one.partitioning) == (other.primary_key, other.partitioning)
+    return columns[0] == columns[1] and is_same_key(one.primary_key, other.primary_key) and one.partitioning == other.partitioning
 
 
 def inputs_of(records: Iterable[ChangeRecord]) -> dict[str, Input]:
@@ -117,7 +118,7 @@ def passes(path: str, records: Sequence[ChangeRecord], snapshot: Snapshot, repla
     most = max((snapshot.rows, *(record.counts.table_rows for record in records)))
     row = max(CELL_BYTES * len(snapshot.schema), ROW_FACTOR * snapshot.size_bytes / max(1, snapshot.rows))
     count = max(1, min(most, -(-int(most * row * COPIES) // max(1, int(replay_bytes)))))  # a pass of less than a row is none
-    if count > 1 and len({record.primary_key for record in records}) > 1:
+    if count > 1 and len({identity(record.primary_key) for record in records}) > 1:
         raise blocked(
             NOT_POSSIBLE,
             "PrimaryKey was changed since the last load, so that the replay can't be made for a part of the keys at a time",

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from glue_jobs.core.collation import collated, parse_collation
+from glue_jobs.core.dms_columns import BEFORE_IMAGES, parse_before_images
 from glue_jobs.core.errors import UsageError, blocked
 from glue_jobs.core.partitioning import Partitioning, parse_partition_key
 from glue_jobs.core.paths import S3Uri, TablePath, changes_folder
@@ -21,7 +23,7 @@ DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
 PERSON_ATTRIBUTES = (
     "PrimaryKey", "PartitionKey", "ActiveFlag", "LastFullLoadDate", "LastIncrementalFile", "Paused", "out_path",
     "TimestampColumn", "LoadQuietMinutes", "LateWindowHours", "EmptyPartition", "Request", "SkipFiles", "Source", "OnRawFilesGone",
-    "History",
+    "History", "KeyCollation", "BeforeImagePrefix",
 )  # fmt: skip
 TRUNCATE = "truncate"  # of OnRawFilesGone
 NO_SOURCE = "none"  # of Source: nothing is read from raw
@@ -49,7 +51,7 @@ class TableState:
 
     path: TablePath
     active: bool
-    primary_key: tuple[str, ...]
+    primary_key: tuple[str, ...]  # its names know the attribute KeyCollation (core.collation)
     partitioning: Partitioning
     out_path: str  # '' until it is known
     cursor: str  # '<bucket>/<key>' of the last CDC file applied, '' when there is none
@@ -63,6 +65,7 @@ class TableState:
     skip_files: tuple[str, ...] = ()
     has_source: bool = True  # whether DMS writes for the table; an adopted or created one may have none
     on_raw_files_gone: str = ""  # 'truncate': raw files that are all gone mean that the source table was emptied
+    before_images: tuple[str, ...] = BEFORE_IMAGES  # patterns of the names of before images in raw files
     keeps_history: bool = False  # whether every version of a row is kept in a table beside this one
     head: str = ""
     fence: int | None = None
@@ -133,6 +136,7 @@ def read_state(item: Mapping[str, Any]) -> TableState:
         skip_files=_names(item, "SkipFiles"),
         has_source=_one_of(item, "Source", (NO_SOURCE,), path) != NO_SOURCE,
         on_raw_files_gone=_one_of(item, "OnRawFilesGone", (TRUNCATE,), path),
+        before_images=_before_images(item, path),
         keeps_history=_flag(item, "History", path),
         head=_text(item, "Head"),
         fence=_whole(item, "Fence", path),
@@ -187,7 +191,19 @@ def _key(item: Mapping[str, Any], path: TablePath) -> tuple[str, ...]:
     names = _names(item, "PrimaryKey")
     if len(set(names)) < len(names):
         raise _refuse(path, "PrimaryKey", "each column once", item.get("PrimaryKey"))
-    return names
+    try:
+        return collated(names, parse_collation(",".join(_names(item, "KeyCollation"))))
+    except UsageError as error:
+        expected = "ci, ai, pad, or a collation's name as MySQL, MariaDB or SQL Server write it (docs/dms-source.md)"
+        raise _refuse(path, "KeyCollation", expected, item.get("KeyCollation")) from error
+
+
+def _before_images(item: Mapping[str, Any], path: TablePath) -> tuple[str, ...]:
+    text = ",".join(_names(item, "BeforeImagePrefix"))
+    try:
+        return parse_before_images(text)
+    except ValueError as error:
+        raise _refuse(path, "BeforeImagePrefix", "how names begin, as BI_, or end, as *_old; comma separated", str(error)) from error
 
 
 def _flag(item: Mapping[str, Any], name: str, path: TablePath) -> bool:

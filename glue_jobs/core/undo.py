@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, Callable
 
+from glue_jobs.core.collation import collation_of
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.partitioning import partition_key_text
@@ -283,6 +284,9 @@ def _keys_back(state: TableState, head: Snapshot, goal: Snapshot, since: Iterabl
     if goal.schema and last.schema:
         if state.primary_key == last.primary_key != goal.primary_key:
             values["PrimaryKey"] = ",".join(goal.primary_key) or "null"
+        collations = [collation_of(each.primary_key) for each in (state, last, goal)]
+        if collations[0] == collations[1] != collations[2]:
+            values["KeyCollation"] = str(collations[2]) or "null"
         if state.partitioning == last.partitioning != goal.partitioning:
             values["PartitionKey"] = partition_key_text(goal.partitioning)
     return values

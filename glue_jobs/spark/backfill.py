@@ -58,7 +58,7 @@ class HistoryBuilder:
         """The change: the lake table stays, its history is replaced."""
         client = tuple((name, self._environment[name]) for name in CLIENT_VARIABLES if self._environment.get(name))
         limits = self._settings.limits
-        place = Place(client, plan.state.path.bucket, plan.state.lake, change, self._settings.compression, limits)
+        place = Place(client, plan.state.path.bucket, plan.state.lake, change, self._settings.compression, limits, plan.state.before_images)
         size = sum(item.size_bytes for item in plan.rebuild.inputs.values()) + plan.snapshot.size_bytes
         with brought_back():
             engine = self._engines.for_bytes(size)

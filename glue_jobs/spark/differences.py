@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from glue_jobs.core.collation import is_same_key
 from glue_jobs.core.schema import Column, Schema, find, widened
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark.past import past_table
@@ -54,8 +55,8 @@ def _is_apart(old: Column | None, new: Column | None) -> bool:
 
 def common_key(before: Snapshot, after: Snapshot, schema: Schema) -> tuple[str, ...]:
     """The key by which rows of both states are told apart: the one both have; () if there is none."""
-    keys = {state.primary_key for state in (before, after) if not state.is_empty}
-    key = keys.pop() if len(keys) == 1 else ()
+    keys = [state.primary_key for state in (before, after) if not state.is_empty]
+    key = keys[0] if keys and all(is_same_key(keys[0], other) for other in keys) else ()
     return key if all(find(schema, name) for name in key) else ()
 
 

@@ -99,11 +99,11 @@ def dms_schema(parquet: pq.ParquetFile, name: str, timestamp_attribute: str = ""
     Raises TableBlocked for a type that the lake can't hold, a name that stands there twice, or one that we need ourselves.
     """
     physical = parquet.schema_arrow
-    for field in physical:
-        only_index(physical, field.name, name)
+    for column in physical:
+        only_index(physical, column.name, name)
     op_column = OP_COLUMN if OP_COLUMN in physical.names and lake_type_of(physical.field(OP_COLUMN).type) == "string" else None
     excluded, images = excluded_columns(physical.names, patterns), before_images(physical.names, patterns)
-    columns = tuple(_lake_column(field, name) for field in physical if field.name != op_column and field.name not in excluded)
+    columns = tuple(_lake_column(each, name) for each in physical if each.name != op_column and each.name not in excluded)
     timestamp, confirmed = _timestamp_column(columns, timestamp_attribute)
     metadata = parquet.metadata
     return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, metadata.num_rows, metadata.num_row_groups, images)

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.bins import pack
+from glue_jobs.core.collation import collated_as
 from glue_jobs.core.erase_plan import FileShape, Found, Hit, Holdings, Rewritten, Searchable, own_hits
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.partitioning import NULL_FOLDER, values_of
@@ -96,10 +97,10 @@ class RowEraser:
 
     def _place(self, state: TableState, change: str) -> Place:
         client = tuple((name, self._environment[name]) for name in CLIENT_VARIABLES if self._environment.get(name))
-        return Place(client, state.path.bucket, state.lake, change, self._settings.compression, self._settings.limits)
+        return Place(client, state.path.bucket, state.lake, change, self._settings.compression, self._settings.limits, state.before_images)
 
     def _read_keys(self, place: Place, state: TableState, snapshot: Snapshot) -> GivenKeys:
-        columns = self._columns or snapshot.primary_key
+        columns = collated_as(self._columns or snapshot.primary_key, snapshot.primary_key)
         if not columns:
             raise UsageError(f"{state.path} has no primary key", "no-key", "give --key with the columns by which rows are found")
         pieces = Reader(place.s3, self._settings.limits.apply_bytes).keys(self._where, columns, snapshot.schema, str(state.path))

@@ -18,7 +18,7 @@ from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.work import Task, Work
 from glue_jobs.spark.dms_files import read_dms
 from glue_jobs.spark.engine import Engines, chain
-from glue_jobs.spark.key_columns import comparable, normal_floats
+from glue_jobs.spark.key_columns import comparable, normal_floats, normalised_keys
 from glue_jobs.spark.net_changes import DELETE, OP
 from glue_jobs.spark.place import Place
 from glue_jobs.spark.raw_batch import open_raw
@@ -65,7 +65,7 @@ class _BackTask:
 
     def _rows(self, file: RawFile) -> Iterator[pa.Table]:
         where = f"s3://{self.place.raw_bucket}/{file.key}"
-        for table in read_dms(open_raw(self.place, file), where, columns=self.schema):
+        for table in read_dms(open_raw(self.place, file), where, columns=self.schema, patterns=self.place.before_images):
             yield table.filter(pc.not_equal(table[OP], pa.scalar(DELETE, pa.int8())))
 
 
@@ -75,4 +75,4 @@ def _among(keys: ErasedKeys, rows: pa.Table) -> set[str]:
 
 def _distinct(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     plain: Any = [str(at) for at in range(len(columns))]
-    return rows.select(list(columns)).rename_columns(plain).group_by(plain, use_threads=False).aggregate([]).select(plain)
+    return normalised_keys(rows, columns).rename_columns(plain).group_by(plain, use_threads=False).aggregate([]).select(plain)

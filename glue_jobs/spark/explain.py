@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.aws.ranged import open_object
+from glue_jobs.core.collation import EXACT, collation_of
 from glue_jobs.core.erasure import NOTHING_ERASED, Erased
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.keys import decode_bound, slice_of
@@ -98,10 +99,13 @@ def _typed(column: Any, text: str) -> pa.Array:
 def followed(records: Sequence[ChangeRecord], key: pa.Table) -> tuple[ChangeRecord, ...]:
     """The last of `records` (oldest first) that tell rows apart by the same key; before them the key was another one."""
     kept: list[ChangeRecord] = []
+    collation = collation_of(records[-1].primary_key) if records else EXACT
     for record in reversed(records):
         kinds = [to_arrow(column.type) for name in key.column_names for column in record.schema if column.name == name]
-        same = list(record.primary_key) == key.column_names and all(
-            kind == now or _widens(kind, now) for kind, now in zip(kinds, key.schema.types, strict=True)
+        same = (
+            list(record.primary_key) == key.column_names
+            and collation_of(record.primary_key) == collation
+            and all(kind == now or _widens(kind, now) for kind, now in zip(kinds, key.schema.types, strict=True))
         )
         if not same:
             break
@@ -237,7 +241,7 @@ def _covers(record: ChangeRecord, file: DataFile, key: pa.Table) -> bool:
     """Whether the key lies in the file's key range."""
     types = [column.type for name in record.primary_key for column in record.schema if column.name == name]
     start, stop = slice_of(
-        comparables(key, key.column_names), key.num_columns, decode_bound(types, file.low), decode_bound(types, file.high)
+        comparables(key, record.primary_key), key.num_columns, decode_bound(types, file.low), decode_bound(types, file.high)
     )
     return stop > start
 
@@ -247,7 +251,7 @@ def _find_row(place: Place, record: ChangeRecord, file: DataFile, version: str, 
     where = file.path
     source = open_object(place.s3, place.lake.bucket, place.lake.key + where, file.size_bytes, None, version, WHOLE_BYTES)
     parquet = read_data_file(source, where)
-    index = KeyIndex(key, key.column_names)
+    index = KeyIndex(key, record.primary_key)
     keys = tuple(column for column in record.schema if column.name in key.column_names)
 
     def complete(rows: pa.Table, schema: Schema) -> pa.Table:

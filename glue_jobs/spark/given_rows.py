@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from glue_jobs.aws.objects import list_files, read_bytes
+from glue_jobs.core.collation import collated_as
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.given import ENDINGS, Correction, key_schema
 from glue_jobs.core.paths import S3Uri
@@ -226,6 +227,7 @@ def given_rows(
 ) -> GivenRows:
     """The rows of a correction. UsageError for a null in a key, a key that is to be deleted and updated, and rows to be written whose
     primary key is null or not unique."""
+    key = collated_as(key, primary_key)
     for piece in (*deletes, *updates):
         _refuse_nulls(piece, key, "key")
     for piece in updates:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from glue_jobs.core.collation import is_same_key
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.history_table import PARTITIONING, columns_after, history_lake
 from glue_jobs.core.intake import Action, Rewrite, SyncHistory, TakeLoad
@@ -90,7 +91,7 @@ class Keeping:
         size = sum(each.size_bytes for each in events)
         files = tuple(self.before.files.values())
         ends = Edits()
-        rekeyed = bool(files) and self.before.primary_key != self.shape.key  # by a reload, or while the history was not kept
+        rekeyed = bool(files) and not is_same_key(self.before.primary_key, self.shape.key)  # by a reload, or while the history was not kept
         if rekeyed and isinstance(rule, Whole):
             ends = ends_of_rekey(self.engines, self.place, self.shape, files, rule.gone_at)
         passes = Passes(self.place, self.shape, self.source, files, events, rule, ends.closed)

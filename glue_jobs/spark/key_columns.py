@@ -1,7 +1,8 @@
 """Keys of many rows at once: order, bounds, and where each row's key stands in a set of keys.
 
 Order and equality are those of core.keys: strings and binary by their bytes, numbers by value, NaN the greatest and equal to
-itself, −0.0 equal to 0.0. Null has no place in a key.
+itself, −0.0 equal to 0.0. Where a key has a collation (core.collation), its strings are those of the form in which equal keys are equal.
+Null has no place in a key.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from glue_jobs.core.collation import Collation, column_collation
 from glue_jobs.core.keys import NAN, Bound, encode_bound, float_key
 
 Column = pa.Array | pa.ChunkedArray
@@ -22,8 +24,31 @@ GATHER_BYTES = 1 << 30
 
 
 def key_columns(table: pa.Table, key: Sequence[str]) -> list[pa.ChunkedArray]:
-    """The key's columns with floats made comparable: one zero, one NaN."""
-    return [normal_floats(table.column(name)) for name in key]
+    """The key's columns in the values that are compared: of floats one zero and one NaN, of texts the collation's form."""
+    return [comparable_column(table.column(name), name) for name in key]
+
+
+def comparable_column(values: Column, name: str) -> Column:
+    """The values of a key's column of this name, as they are compared."""
+    collation = column_collation(name)
+    return collated_texts(values, collation) if collation and pt.is_string(values.type) else normal_floats(values)
+
+
+def collated_texts(values: Column, collation: Collation) -> Column:
+    """What Collation.form makes of each text; null stays null. Only texts that are not ASCII are looked at one by one, each once."""
+    if pc.all(pc.string_is_ascii(values)).as_py() is False:
+        array = _one_array(values) if values.nbytes <= GATHER_BYTES else values
+        return _each_text(array, collation)
+    small = pc.ascii_lower(values) if collation.ci else values
+    return pc.ascii_rtrim(small, characters=" ") if collation.pad else small
+
+
+def _each_text(values: Column, collation: Collation) -> Column:
+    if isinstance(values, pa.ChunkedArray):
+        return pa.chunked_array([_each_text(chunk, collation) for chunk in values.chunks], values.type)
+    encoded = values.dictionary_encode()
+    forms = pa.array([collation.form(text) for text in encoded.dictionary.to_pylist()], pa.string())
+    return forms.take(encoded.indices)
 
 
 def normal_floats(values: Column) -> Column:
@@ -37,6 +62,11 @@ def normal_floats(values: Column) -> Column:
 def normalised_keys(table: pa.Table, key: Sequence[str]) -> pa.Table:
     """The key's columns alone, under their names; equal keys are equal values here, also for a hash (a group_by, a join)."""
     return pa.table(key_columns(table, key), names=list(key))
+
+
+def collated_keys(key: Sequence[str], types: Sequence[str]) -> list[str]:
+    """Those of the key's columns, of these lake types, whose texts are compared in another form than they have."""
+    return [name for name, kind in zip(key, types, strict=True) if kind == "string" and column_collation(name)]
 
 
 def sort_by_key(table: pa.Table, key: Sequence[str]) -> pa.Table:

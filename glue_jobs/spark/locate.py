@@ -5,6 +5,7 @@ Two steps: `candidates_by_range` leaves out files by what the records say, witho
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.core.bins import pack
+from glue_jobs.core.collation import EXACT, column_collation
 from glue_jobs.core.keys import decode_bound, slice_of
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.engine import Engine, Shared, chain
-from glue_jobs.spark.key_columns import KeyIndex, comparables, normal_floats, normalised_keys, sort_by_key
+from glue_jobs.spark.key_columns import KeyIndex, comparable_column, comparables, normalised_keys, sort_by_key
 from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.partition_columns import value_of, with_partition_columns
 from glue_jobs.spark.past import PastFile
@@ -33,7 +35,8 @@ Places = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class GivenKeys:
-    """Distinct keys, none with a null. columns: those of the key; table: these columns alone, in the lake's types."""
+    """Distinct keys, none with a null. columns: those of the key; table: these columns alone, in the lake's types, and in the form in which
+    they are compared."""
 
     columns: tuple[str, ...]
     table: pa.Table
@@ -66,7 +69,7 @@ class GivenKeys:
 
     def pack(self) -> bytes:
         """The keys as bytes that `unpack_keys` reads."""
-        return packed(self.table)
+        return pickle.dumps((self.columns, packed(self.table)))
 
 
 def packed(table: pa.Table) -> bytes:
@@ -79,8 +82,8 @@ def packed(table: pa.Table) -> bytes:
 
 def unpack_keys(payload: bytes) -> GivenKeys:
     """The keys that `GivenKeys.pack` packed."""
-    table = pa.ipc.open_stream(payload).read_all()
-    return GivenKeys(tuple(table.column_names), table.combine_chunks())
+    columns, data = pickle.loads(payload)
+    return GivenKeys(columns, pa.ipc.open_stream(data).read_all().combine_chunks())
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class _Ranges:
     """Key ranges, looked at as far as the key has the primary key's first columns."""
 
     def __init__(self, keys: GivenKeys, shape: Shape) -> None:
-        prefix = list(takewhile(lambda name: name in keys.columns, shape.key))
+        prefix = list(takewhile(lambda name: _is_ranged(keys, name), shape.key))
         self._width = len(prefix)
         self._types = shape.key_types[: self._width]
         self._keys = comparables(sort_by_key(keys.table.select(prefix), prefix), prefix) if prefix else ()
@@ -121,6 +124,12 @@ class _Ranges:
         low, high = (decode_bound(self._types, bound and bound[: self._width]) for bound in (file.low, file.high))
         start, stop = slice_of(self._keys, self._width, low or None, high or None)
         return stop > start
+
+
+def _is_ranged(keys: GivenKeys, name: str) -> bool:
+    """Whether the bounds of a primary key's column say where keys may be: not if the keys are in the form of another collation."""
+    column = next((column for column in keys.columns if column == name), None)
+    return column is not None and column_collation(column) in (EXACT, column_collation(name))
 
 
 class _Partitions:
@@ -140,12 +149,13 @@ class _Partitions:
         return self._known[at, text]
 
     def _is_key(self, name: str, text: str) -> bool:
-        values = self._keys.table.column(name)
+        column = next(column for column in self._keys.columns if column == name)
+        values = self._keys.table.column(column)
         try:
             value = value_of(text, values.type)
         except (ValueError, pa.ArrowException):
             return True  # a folder that says no value: reading the file says so
-        return bool(pc.is_in(normal_floats(pa.repeat(value, 1)), value_set=values.combine_chunks())[0].as_py())
+        return bool(pc.is_in(comparable_column(pa.repeat(value, 1), column), value_set=values.combine_chunks())[0].as_py())
 
 
 def _stands_for(field: Any, keys: GivenKeys) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from glue_jobs.aws.clients import worker_s3
+from glue_jobs.core.dms_columns import BEFORE_IMAGES
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.partitioning import Partitioning, file_columns
 from glue_jobs.core.paths import S3Uri
@@ -19,7 +20,8 @@ CLIENT_VARIABLES = (
 
 @dataclass(frozen=True)
 class Place:
-    """Buckets and settings of one change. client: items of CLIENT_VARIABLES; change: the id that new files' names begin with."""
+    """Buckets and settings of one change. client: items of CLIENT_VARIABLES; change: the id that new files' names begin with.
+    before_images: patterns of the names that before images have in the table's raw files."""
 
     client: tuple[tuple[str, str], ...]
     raw_bucket: str
@@ -27,6 +29,7 @@ class Place:
     change: str
     compression: str
     limits: Limits
+    before_images: tuple[str, ...] = BEFORE_IMAGES
 
     @property
     def s3(self) -> Any:

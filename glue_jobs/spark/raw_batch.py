@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.aws.ranged import open_object
-from glue_jobs.core.dms_columns import BEFORE_PREFIX
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import Input
@@ -81,7 +80,7 @@ def read_heads(place: Place, files: Sequence[RawFile], timestamp_column: str, la
                 found=file.base,
                 todo="set DataFormat=parquet on the DMS S3 endpoint and reload the table",
             )
-        schema = dms_schema(open_dms(open_raw(place, file), where), where, timestamp_column)
+        schema = dms_schema(open_dms(open_raw(place, file), where), where, timestamp_column, place.before_images)
         return RawHead(file, schema, ordinal, file.key in late, where)
 
     with ThreadPoolExecutor(FOOTER_THREADS) as pool:
@@ -104,9 +103,10 @@ def read_unit(place: Place, shape: Shape, unit: Unit) -> Iterator[pa.Table]:
     Before an update that changed its row's key, as its before image tells, stands a delete of the old key.
     """
     head = unit.head
-    told = {BEFORE_PREFIX + name for name in shape.key} <= set(head.schema.excluded)
-    before = shape.key if told else ()
-    for table in read_dms(open_raw(place, head.file), head.where, columns=shape.schema, row_groups=unit.row_groups, before=before):
+    before = shape.key if set(shape.key) <= set(head.schema.images) else ()
+    source = open_raw(place, head.file)
+    options: dict[str, Any] = {"row_groups": unit.row_groups, "before": before, "patterns": place.before_images}
+    for table in read_dms(source, head.where, columns=shape.schema, **options):
         check_keys(table, shape.key, head.where)
         yield _in_order(table, before, head.ordinal)
 

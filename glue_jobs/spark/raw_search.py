@@ -39,7 +39,7 @@ def source_of(place: Place, table: str, record: ChangeRecord, key: pa.Table) -> 
     inputs = sorted((*record.inputs, *record.context), key=_rank, reverse=True)
     if not inputs:
         return None
-    shape = Shape(table, tuple(column for column in record.schema if column.name in key.column_names), tuple(key.column_names))
+    shape = Shape(table, tuple(column for column in record.schema if column.name in key.column_names), record.primary_key)
     missing: list[str] = []
     for start in range(0, len(inputs), THREADS):
         some = inputs[start : start + THREADS]
@@ -64,7 +64,7 @@ def _last_row(place: Place, shape: Shape, record: ChangeRecord, item: Input, key
     An update that changed its row's key counts as a delete of the old one.
     """
     file = RawFile(item.key, item.size_bytes, item.etag, datetime.fromisoformat((item.modified or "1970-01-01").replace("Z", "+00:00")))
-    index = KeyIndex(key, key.column_names)
+    index = KeyIndex(key, record.primary_key)
     best: tuple[int, int] | None = None
     try:
         (head,) = read_heads(place, [file], record.timestamp_column)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from glue_jobs.core.dms_columns import BEFORE_IMAGES
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
@@ -21,10 +22,12 @@ from glue_jobs.spark.plain_rows import plain_float, plain_rows
 DIGITS = 80  # of a sum of decimals, so that none is lost
 
 
-def reading_place(environment: Mapping[str, str], raw_bucket: str, lake: S3Uri, limits: Limits) -> Place:
+def reading_place(
+    environment: Mapping[str, str], raw_bucket: str, lake: S3Uri, limits: Limits, before_images: tuple[str, ...] = BEFORE_IMAGES
+) -> Place:
     """The place of somebody who only reads."""
     client = tuple((name, environment[name]) for name in CLIENT_VARIABLES if environment.get(name))
-    return Place(client, raw_bucket, lake, "", "", limits)
+    return Place(client, raw_bucket, lake, "", "", limits, before_images)
 
 
 def check_columns(schema: Schema, names: Iterable[str]) -> None:

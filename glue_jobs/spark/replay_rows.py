@@ -27,7 +27,7 @@ from glue_jobs.core.replay import ADOPT, BY_HAND, ERASE, FULL_LOAD, INCREMENTAL,
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
 from glue_jobs.spark.erased_keys import texts_of_keys
-from glue_jobs.spark.key_columns import KeyIndex
+from glue_jobs.spark.key_columns import KeyIndex, normalised_keys
 from glue_jobs.spark.locate import GivenKeys
 from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.net_changes import DELETE, INSERT, OP, rank
@@ -59,7 +59,7 @@ class Part:
         """For each row whether it is of the part."""
         if self.count == 1:
             return np.ones(rows.num_rows, bool)
-        hashes = row_hashes(rows.select(list(key)) if key else rows)
+        hashes = row_hashes(normalised_keys(rows, key) if key else rows)
         return hashes % np.uint64(self.count) == self.number
 
 

@@ -32,14 +32,14 @@ def places_of_retyped(keys: GivenKeys, columns: Sequence[Any]) -> Places | None:
     found = np.full(len(columns[0]), -1, np.int64)
     for chosen in product(*spaces):
         rows = pa.table([values for values, _ in chosen], names=list(keys.columns))
-        there = _places(pa.table([key for _, key in chosen], names=list(keys.columns)), rows)
+        there = _places(pa.table([key for _, key in chosen], names=list(keys.columns)), rows, keys.columns)
         found = np.where(found < 0, there, found)
     return found
 
 
-def _places(given: pa.Table, rows: pa.Table) -> Places:
+def _places(given: pa.Table, rows: pa.Table, columns: Sequence[str]) -> Places:
     """For each row the first place among the given ones, of which some may be equal, and some have nulls."""
-    distinct = GivenKeys.of(given, given.column_names)
+    distinct = GivenKeys.of(given, columns)
     at = distinct.places(given)
     first = np.full(len(distinct) + 1, -1, np.int64)  # the last is for rows that are none of them
     for place in range(len(at) - 1, -1, -1):

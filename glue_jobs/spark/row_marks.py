@@ -20,7 +20,8 @@ _NEW_COPY = "let DMS write the file again (reload the table), or skip it: `dmsla
 
 @dataclass(frozen=True)
 class RowMarks:
-    """What stands beside the lake's columns. name: the file's, for messages; images: our name → the file's; before: our columns for them."""
+    """What stands beside the lake's columns. name: the file's, for messages; images: our name → the file's column; before: our columns for
+    them."""
 
     name: str
     op_column: str | None

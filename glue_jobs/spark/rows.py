@@ -13,6 +13,7 @@ import pyarrow as pa
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import Engine, SparkEngine
+from glue_jobs.spark.key_columns import collated_keys, comparable_column
 from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS, rank
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import RawHead, Unit, read_unit, units_of
@@ -24,7 +25,7 @@ LATE = "__late"
 def ranked_rows(engine: Engine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> pa.Table:
     """The winners of the batch: the lake's columns, `__op`, `__position`. Where files came late, only those that stand in them."""
     if isinstance(engine, SparkEngine):
-        return collect(spark_ranked(engine, place, shape, heads), with_marks(shape.schema))
+        return collect(without_forms(spark_ranked(engine, place, shape, heads), shape), with_marks(shape.schema))
     units = [unit for head in heads for unit in units_of(head)]
     tables = [table for unit in units for table in read_unit(place, shape, unit)]
     rows = pa.concat_tables(tables) if tables else empty(with_marks(shape.schema))
@@ -49,7 +50,8 @@ def empty(schema: pa.Schema) -> pa.Table:
     return schema.empty_table()
 
 
-# --- Spark. Columns travel under plain names (c0, c1, …) so that no name needs quoting.
+# --- Spark. Columns travel under plain names (c0, c1, …) so that no name needs quoting. Behind them go, as n0, n1, …, the key's texts in
+# the form in which they are compared, where the key has a collation: Spark itself compares bytes.
 
 
 def plain_names(schema: Schema) -> list[str]:
@@ -69,12 +71,13 @@ def spark_type(schema: pa.Schema) -> Any:
 
 
 def spark_rows(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> Any:
-    """A DataFrame of all rows: c0…, op, position, late. One partition per unit; nothing is read yet."""
+    """A DataFrame of all rows: c0…, op, position, late, n0…. One partition per unit; nothing is read yet."""
     units = [unit for head in heads for unit in units_of(head)]
     payloads = [(pickle.dumps(unit),) for unit in units]
     names = plain_names(shape.schema)
     schema = pa.schema([field.with_name(name) for name, field in zip(names, arrow_schema(shape.schema), strict=True)])
     schema = schema.append(pa.field("op", pa.int8())).append(pa.field("position", pa.int64())).append(pa.field("late", pa.bool_()))
+    schema = with_forms(schema, shape)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -82,6 +85,7 @@ def spark_rows(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[
                 unit: Unit = pickle.loads(payload)
                 for table in read_unit(place, shape, unit):
                     marked = table.append_column(LATE, pa.array([unit.head.late] * table.num_rows, pa.bool_()))
+                    marked = append_forms(marked, table, shape)
                     yield from marked.rename_columns(schema.names).cast(schema).to_batches(max_chunksize=65_536)
 
     tasks = engine.spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
@@ -89,14 +93,14 @@ def spark_rows(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[
 
 
 def spark_ranked(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> Any:
-    """A DataFrame of the winners: c0…, op, position."""
+    """A DataFrame of the winners: c0…, op, position, n0…."""
     rows = spark_rows(engine, place, shape, heads)
     engine.size_shuffles(sum(head.file.size for head in heads))
     names = plain_names(shape.schema)
     late_only = any(head.late for head in heads)
     if not shape.key:
         return (rows.where("late") if late_only else rows).select(*names, "op", "position")
-    return spark_winners(rows, shape, [*names, "op", "position"], late_only)
+    return spark_winners(rows, shape, [*names, "op", "position", *form_names(shape)], late_only)
 
 
 def spark_winners(rows: Any, shape: Shape, wanted: Sequence[str], late_only: bool = False) -> Any:
@@ -116,9 +120,45 @@ def spark_winners(rows: Any, shape: Shape, wanted: Sequence[str], late_only: boo
 
 
 def key_names(shape: Shape) -> list[str]:
-    """The plain names of the key's columns."""
-    names = plain_names(shape.schema)
-    return [names[[column.name for column in shape.schema].index(name)] for name in shape.key]
+    """The plain names of the columns by which rows are grouped, joined and sorted: the key's, or the forms of them."""
+    plain = _plain_of(shape)
+    forms = dict(zip(collated_keys(shape.key, shape.key_types), form_names(shape), strict=True))
+    return [forms.get(name) or plain[name] for name in shape.key]
+
+
+def spelled_names(shape: Shape) -> list[str]:
+    """The plain names of the columns of which there are forms."""
+    plain = _plain_of(shape)
+    return [plain[name] for name in collated_keys(shape.key, shape.key_types)]
+
+
+def _plain_of(shape: Shape) -> dict[str, str]:
+    return {column.name: plain for column, plain in zip(shape.schema, plain_names(shape.schema), strict=True)}
+
+
+def form_names(shape: Shape) -> list[str]:
+    """The plain names of the forms of the key's texts; none where the key has no collation."""
+    return [f"n{index}" for index in range(len(collated_keys(shape.key, shape.key_types)))]
+
+
+def with_forms(schema: pa.Schema, shape: Shape) -> pa.Schema:
+    """The schema with the forms behind it."""
+    for name in form_names(shape):
+        schema = schema.append(pa.field(name, pa.string()))
+    return schema
+
+
+def append_forms(rows: pa.Table, keyed: pa.Table, shape: Shape) -> pa.Table:
+    """The rows with the forms of their keys behind them. keyed: the same rows, with the key's columns under their names."""
+    for plain, name in zip(form_names(shape), collated_keys(shape.key, shape.key_types), strict=True):
+        rows = rows.append_column(plain, comparable_column(keyed.column(name), name))
+    return rows
+
+
+def without_forms(frame: Any, shape: Shape) -> Any:
+    """The DataFrame without them."""
+    names = form_names(shape)
+    return frame.drop(*names) if names else frame
 
 
 def collect(frame: Any, schema: pa.Schema) -> pa.Table:

@@ -4,8 +4,8 @@
     net changes: the winners of the batch     ─┴→ left join on the key → repartition by bin → sort by file → rewrite file by file
 
 A row that matched no file goes to the small file of its partition if there is one, else to new files. Nothing sorts or
-repartitions after the step that uploads. Columns: c0… of the lake, op, p0… of the partition folders, k0… of scanned keys,
-`file` (place of the data file in the list, −1 for new files), `bin`.
+repartitions after the step that uploads. Columns: c0… of the lake, op, p0… of the partition folders, n0… of the forms of the keys' texts
+(rows.py), k0… of scanned keys, `file` (place of the data file in the list, −1 for new files), `bin`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, NetChanges
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import RawHead
-from glue_jobs.spark.rows import key_names, plain_names, spark_ranked, spark_type
+from glue_jobs.spark.rows import append_forms, key_names, plain_names, spark_ranked, spark_type, with_forms, without_forms
 from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import write_tables
 
@@ -88,13 +88,14 @@ def _with_partitions(winners: Any, shape: Shape) -> Any:
     """The winners with the folders' values they belong to (null for deletes, whose partition column may be missing)."""
     names, parts = plain_names(shape.schema), _parts(shape)
     types = [*(field.type for field in arrow_schema(shape.schema)), pa.int8(), *(pa.string() for _ in parts)]
-    schema = pa.schema(list(zip([*names, "op", *parts], types, strict=True)))
+    schema = with_forms(pa.schema(list(zip([*names, "op", *parts], types, strict=True))), shape)
 
     def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = _lake_rows(batch, shape)
             columns = [*rows.columns, batch.column("op"), *_folder_values(rows, batch.column("op"), shape)]
-            yield from pa.table(columns, names=schema.names).cast(schema).to_batches(max_chunksize=BATCH_ROWS)
+            found = append_forms(pa.table(columns, names=[*names, "op", *parts]), rows, shape)
+            yield from found.cast(schema).to_batches(max_chunksize=BATCH_ROWS)
 
     return winners.mapInArrow(carried_rows(add), spark_type(schema))
 
@@ -131,7 +132,7 @@ def _joined(engine: SparkEngine, place: Place, shape: Shape, files: Sequence[Dat
     tasks = engine.spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
     held = engine.spark.createDataFrame(tasks, "files binary").mapInArrow(carried_rows(scan), spark_type(schema))
     condition = [F.col(key) == F.col(name) for key, name in zip(keys, scanned, strict=True)]
-    return net.join(held, condition, "left").drop(*scanned)
+    return without_forms(net.join(held, condition, "left").drop(*scanned), shape)
 
 
 def _routed(engine: SparkEngine, shape: Shape, joined: Any, files: Sequence[DataFile], bin_of: dict[int, int], small_bytes: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 from glue_jobs.spark.data_files import DataFileWriter
 from glue_jobs.spark.dms_files import read_dms
@@ -22,7 +23,8 @@ def expected_bytes(place: Place, shape: Shape, heads: Sequence[RawHead]) -> floa
     sink = io.BytesIO()
     writer = DataFileWriter(sink, shape.file_schema, compression=place.compression, dictionary=True)
     sampled = 0
-    for table in read_dms(open_raw(place, largest.file), largest.where, columns=shape.schema, row_groups=SAMPLE_ROW_GROUPS):
+    options: dict[str, Any] = {"row_groups": SAMPLE_ROW_GROUPS, "patterns": place.before_images}
+    for table in read_dms(open_raw(place, largest.file), largest.where, columns=shape.schema, **options):
         writer.write(table.select([column.name for column in shape.file_schema]))
         sampled += table.num_rows
     writer.close()

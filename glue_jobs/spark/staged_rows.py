@@ -29,7 +29,7 @@ from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.plain_rows import plain_rows
 from glue_jobs.spark.raw_batch import RawHead
 from glue_jobs.spark.row_changes import CHANGE_TYPE, PREIMAGE, row_changes
-from glue_jobs.spark.rows import collect, key_names, ranked_rows, spark_ranked, with_marks
+from glue_jobs.spark.rows import collect, key_names, ranked_rows, spark_ranked, with_marks, without_forms
 
 
 def with_rows(engines: Engines, place: Place, shape: Shape, heads: Sequence[RawHead], files: Mapping[str, DataFile], work: Work) -> Work:
@@ -74,7 +74,7 @@ def first_winners(engine: Engine, place: Place, shape: Shape, heads: Sequence[Ra
         ranked = spark_ranked(engine, place, shape, heads)
         chosen = ranked if shape.key else ranked.where(f"op = {INSERT}")
         order = key_names(shape) if shape.key else ["position"]
-        return collect(chosen.orderBy(*order).limit(most), with_marks(shape.schema))
+        return collect(without_forms(chosen.orderBy(*order).limit(most), shape), with_marks(shape.schema))
     rows = ranked_rows(engine, place, shape, heads)
     if shape.key:
         return sort_by_key(rows, shape.key).slice(0, most)

@@ -10,16 +10,27 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import Engine, SparkEngine
 from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
+from glue_jobs.spark.key_spellings import Spellings, not_unique, spelled_twice, two_spellings
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, rank
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.rows import empty, key_names, plain_names, spark_type, spark_winners, with_marks
+from glue_jobs.spark.rows import (
+    append_forms,
+    empty,
+    form_names,
+    key_names,
+    plain_names,
+    spark_type,
+    spark_winners,
+    spelled_names,
+    with_forms,
+    with_marks,
+)
 from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import FileWriter, write_tables
 
@@ -51,8 +62,8 @@ def write_table(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -> 
     tables = [table for source in plan.sources for table in source(place, shape)]
     rows = pa.concat_tables(tables) if tables else empty(with_marks(shape.schema))
     winners = rank(rows, shape.key)
-    if not plan.ranked and winners.num_rows < rows.num_rows:
-        raise _not_unique(shape, rows.num_rows - winners.num_rows)
+    if winners.num_rows < rows.num_rows:
+        _check_surplus(shape, plan, rows.num_rows - winners.num_rows, two_spellings(rows, shape.key))
     kept = winners.filter(pc.not_equal(winners[OP], pa.scalar(DELETE, pa.int8()))).drop_columns([OP, POSITION])
     return [file for values, part in _partitions(kept, shape) for file in write_tables(place, shape, values, [part])]
 
@@ -68,16 +79,15 @@ def _partitions(table: pa.Table, shape: Shape) -> Iterator[tuple[PartitionValues
         yield key, sort_by_key(part, shape.key) if shape.key else part
 
 
-def _not_unique(shape: Shape, surplus: int) -> Exception:
-    return blocked(
-        "key-not-unique",
-        f"PrimaryKey {','.join(shape.key)} is not unique: {surplus} row(s) more than keys",
-        where=shape.table,
-        todo="correct the attribute PrimaryKey of the table's item",
-    )
+def _check_surplus(shape: Shape, plan: TablePlan, surplus: int, spellings: Spellings | None) -> None:
+    """Refuse rows that are more than keys: all in a table that is rewritten; in a load those that spell one key in two ways."""
+    if surplus and not plan.ranked:
+        raise not_unique(shape, surplus, spellings)
+    if spellings is not None:
+        raise spelled_twice(shape, spellings)
 
 
-# --- Spark. Columns: c0… of the lake, op, position, p0… of the partition folders.
+# --- Spark. Columns: c0… of the lake, op, position, p0… of the partition folders, n0… of the forms of the keys' texts (rows.py).
 
 
 def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile]:
@@ -88,12 +98,11 @@ def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) 
     rows = _source_rows(engine, place, shape, plan.sources, parts)
     # Without partitions the sort brings the rows of a key together, and the writer keeps the last: no shuffle for the ranking.
     last_of_key = plan.ranked and bool(keys) and not parts
-    if keys and not last_of_key:
-        surplus = _surplus_rows(engine, place, shape, plan, rows)
-        if surplus and not plan.ranked:
-            raise _not_unique(shape, surplus)
-        rows = spark_winners(rows, shape, rows.columns) if surplus else rows
-        rows = rows.where(f"op <> {DELETE}")
+    if keys and (not last_of_key or form_names(shape)):
+        surplus, spellings = _surplus_rows(engine, place, shape, plan, rows)
+        _check_surplus(shape, plan, surplus, spellings)
+        rows = spark_winners(rows, shape, rows.columns) if surplus and not last_of_key else rows
+        rows = rows if last_of_key else rows.where(f"op <> {DELETE}")
     count = max(1, round(plan.size_bytes / place.limits.target_file_bytes))
     order = [*parts, *keys]
     # The step that uploads comes last: anything that sorts or samples after it would run it twice.
@@ -103,29 +112,33 @@ def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) 
     return [file for row in found for file in pickle.loads(bytes(row[0]))]
 
 
-def _surplus_rows(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan, rows: Any) -> int:
-    """How many rows there are more than keys. Of raw files only the key columns are read for it."""
+def _surplus_rows(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan, rows: Any) -> tuple[int, Spellings | None]:
+    """(how many rows there are more than keys, two spellings of one). Of raw files only the key columns are read for it."""
     from pyspark.sql import functions as F
 
     if plan.ranked:
         columns = tuple(column for column in shape.schema if column.name in shape.key)
         shape = Shape(shape.table, columns, shape.key)
         rows = _source_rows(engine, place, shape, plan.sources, [])
-    found = rows.groupBy(*key_names(shape)).count().where("count > 1").agg(F.sum(F.col("count") - 1)).collect()[0][0]
-    return int(found or 0)
+    spelled = F.concat_ws(", ", *(F.col(name) for name in spelled_names(shape)))
+    groups = rows.groupBy(*key_names(shape)).agg(F.count("*").alias("count"), F.min(spelled).alias("one"), F.max(spelled).alias("other"))
+    pair = F.max(F.when(F.col("one") != F.col("other"), F.struct("one", "other")))
+    surplus, spellings = groups.where("count > 1").agg(F.sum(F.col("count") - 1), pair).collect()[0]
+    return int(surplus or 0), (spellings["one"], spellings["other"]) if spellings else None
 
 
 def _source_rows(engine: SparkEngine, place: Place, shape: Shape, sources: Sequence[RowSource], parts: list[str]) -> Any:
     lake = arrow_schema(shape.schema)
     names = [*plain_names(shape.schema), "op", "position", *parts]
     types = [*(field.type for field in lake), pa.int8(), pa.int64(), *(pa.string() for _ in parts)]
-    schema = pa.schema(list(zip(names, types, strict=True)))
+    schema = with_forms(pa.schema(list(zip(names, types, strict=True))), shape)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for payload in batch.column(0).to_pylist():
                 for table in pickle.loads(payload)(place, shape):
-                    yield from _with_parts(table, shape).rename_columns(schema.names).cast(schema).to_batches(max_chunksize=BATCH_ROWS)
+                    rows = append_forms(_with_parts(table, shape), table, shape)
+                    yield from rows.rename_columns(schema.names).cast(schema).to_batches(max_chunksize=BATCH_ROWS)
 
     payloads = [(pickle.dumps(source),) for source in sources]
     tasks = engine.spark.sparkContext.parallelize(payloads, max(1, len(payloads)))

@@ -16,6 +16,7 @@ import pyarrow.types as pt
 
 from glue_jobs.aws.ranged import RangedFile
 from glue_jobs.aws.versions import key_versions
+from glue_jobs.core.collation import column_collation
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.keys import Bound, decode_bound
 from glue_jobs.core.partitioning import file_columns
@@ -165,6 +166,8 @@ class Reader:
         if not self.key or self.key[0] not in self._columns or self.key[0] not in parquet.schema_arrow.names:
             return
         kind = to_arrow(self._columns[self.key[0]])
+        if column_collation(self.key[0]) and pt.is_string(kind):  # a footer says the texts as they are, the record the form of them
+            return
         low, high = range_of(self.snapshot, file)
         for found in _statistics(parquet, self.key[0], kind):
             yield from outside(found, low and low[:1], high and high[:1], "statistics")

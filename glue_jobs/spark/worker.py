@@ -56,5 +56,5 @@ class SparkWorker:
 
     def _place(self, task: Task) -> Place:
         client = tuple((name, self._environment[name]) for name in CLIENT_VARIABLES if self._environment.get(name))
-        settings = task.settings
-        return Place(client, task.state.path.bucket, task.state.lake, task.change, settings.compression, settings.limits)
+        settings, state = task.settings, task.state
+        return Place(client, state.path.bucket, state.lake, task.change, settings.compression, settings.limits, state.before_images)

@@ -25,6 +25,7 @@ from glue_jobs.spark.merge import Merged, candidates, merge_net_changes
 from glue_jobs.spark.net_changes import INSERT, OP, NetChanges, net_changes
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import RawHead, Taken, read_heads
+from glue_jobs.spark.raw_notes import raw_notes
 from glue_jobs.spark.rows import ranked_rows
 from glue_jobs.spark.shuffle import merge_by_shuffle
 from glue_jobs.spark.staged_rows import with_rows
@@ -76,7 +77,7 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         cursor_after=state.cursor if action.late else f"{state.path.bucket}/{action.files[-1].key}",
         last_full_load=snapshot.last_full_load,
         requests=("Request",) if state.request in ("schema-accept", "widen") else (),
-        details=_details(change),
+        details={**_details(change), **raw_notes(engines.for_bytes(action.size_bytes), place, fresh)},
     )
     work = with_rows(engines, place, shape, heads, snapshot.files, work) if task.staging else work
     return Taken(work, tuple(heads))

@@ -20,6 +20,7 @@ from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import Taken, Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.raw_notes import raw_notes
 from glue_jobs.spark.sizes import expected_bytes
 from glue_jobs.spark.table_rows import TablePlan, write_table
 from glue_jobs.spark.timestamps import find_timestamp
@@ -67,7 +68,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
         cursor_after="",
         last_full_load=max(file.modified for file in action.files).strftime(DATE_FORMAT),
         requests=("Request",) if state.request == "reload" else (),
-        details={"reason": action.reason},
+        details={"reason": action.reason, **raw_notes(engine, place, heads)},
     )
     return Taken(work, tuple(heads), first_time)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 SIMPLE_TYPES = (
     "boolean",
@@ -53,11 +53,13 @@ ARROW_TO_LAKE: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a lake table. `absent`: the source has not sent it lately; the lake keeps it, new rows have null."""
+    """A column of a lake table. `absent`: the source has not sent it lately; the lake keeps it, new rows have null. `added`: it came after
+    the load, so that its place here need not be its place at the source."""
 
     name: str
     type: str
     absent: bool = False
+    added: bool = field(default=False, compare=False)
 
 
 Schema = tuple[Column, ...]
@@ -100,6 +102,11 @@ def widened(old: str, new: str) -> str | None:
     if first and second and first[1] == second[1]:
         return f"decimal({max(first[0], second[0])},{first[1]})"
     return None
+
+
+def takes_texts(old: str, new: str) -> bool:
+    """Whether a column of the lake takes up texts that say its values: PostgreSQL's booleans, which DMS sends as texts."""
+    return old == "boolean" and new == "string"
 
 
 def find(schema: Schema, name: str) -> Column | None:

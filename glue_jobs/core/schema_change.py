@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from glue_jobs.core.errors import blocked
-from glue_jobs.core.schema import Column, Schema, find, widened
+from glue_jobs.core.schema import Column, Schema, find, takes_texts, widened
 
 FileSchema = tuple[str, Schema]  # raw key, its data columns in lake types
 
@@ -38,7 +38,14 @@ def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: 
     if not accept:
         _check_renames(table, lake, batch)
     present = {column.name for _, schema in batch[-1:] for column in schema} if batch else sent
-    result = tuple(replace(column, absent=bool(lake) and column.name not in present) for column in columns.values())
+    # A column that comes back may stand elsewhere at the source than it did.
+    in_place = {column.name for column in lake if not column.absent or column.name not in present}
+    result = tuple(
+        replace(
+            column, absent=bool(lake) and column.name not in present, added=column.added or (bool(lake) and column.name not in in_place)
+        )
+        for column in columns.values()
+    )
     grown = [(old.name, old.type, columns[old.name].type) for old in lake if old.type != columns[old.name].type]
     return SchemaChange(result, tuple(added) if lake else (), tuple(grown), tuple(gone))
 
@@ -46,7 +53,7 @@ def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: 
 def _merged(table: str, key: str, old: Column | None, new: Column) -> Column:
     if old is None:
         return new
-    merged = widened(old.type, new.type)
+    merged = old.type if takes_texts(old.type, new.type) else widened(old.type, new.type)
     if merged is None:
         raise blocked(
             "type-changed",

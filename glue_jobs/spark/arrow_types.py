@@ -32,6 +32,7 @@ _SIMPLE: dict[str, pa.DataType] = {
     "timestamp": UTC_MICROSECONDS,
 }
 
+_BOOLEANS = pa.array(["true", "t", "false", "f"])  # true before the third
 Column = pa.Array | pa.ChunkedArray
 Convert = Callable[[Column], Column]
 
@@ -189,6 +190,8 @@ def _converter(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
 
     if pt.is_string(wanted):
         return _time_text if pt.is_time(found) else safe if _is_text(found) else None
+    if pt.is_boolean(wanted):
+        return _boolean if _is_text(found) else None
     if pt.is_binary(wanted):
         return safe if pt.is_binary(found) or pt.is_large_binary(found) or pt.is_binary_view(found) else None
     if pt.is_timestamp(wanted):
@@ -207,6 +210,14 @@ def _converter(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
 
 def _is_text(found: pa.DataType) -> bool:
     return pt.is_string(found) or pt.is_large_string(found) or pt.is_string_view(found)
+
+
+def _boolean(texts: Column) -> Column:
+    """What DMS writes for PostgreSQL's booleans, and PostgreSQL itself."""
+    places = pc.index_in(pc.utf8_lower(texts.cast(pa.string())), value_set=_BOOLEANS)
+    if places.null_count > texts.null_count:
+        raise pa.ArrowInvalid("a text that is neither true nor false")
+    return pc.less(places, 2)
 
 
 def _time_text(values: Column) -> Column:

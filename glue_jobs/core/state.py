@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from glue_jobs.core.collation import collated, parse_collation
+from glue_jobs.core.csv_form import CsvForm, parse_delimiter, parse_null, parse_schema
 from glue_jobs.core.dms_columns import BEFORE_IMAGES, parse_before_images
 from glue_jobs.core.errors import UsageError, blocked
 from glue_jobs.core.partitioning import Partitioning, parse_partition_key
@@ -23,7 +24,7 @@ DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
 PERSON_ATTRIBUTES = (
     "PrimaryKey", "PartitionKey", "ActiveFlag", "LastFullLoadDate", "LastIncrementalFile", "Paused", "out_path",
     "TimestampColumn", "LoadQuietMinutes", "LateWindowHours", "EmptyPartition", "Request", "SkipFiles", "Source", "OnRawFilesGone",
-    "History", "KeyCollation", "BeforeImagePrefix",
+    "History", "KeyCollation", "BeforeImagePrefix", "Schema", "CsvDelimiter", "CsvNullValue",
 )  # fmt: skip
 TRUNCATE = "truncate"  # of OnRawFilesGone
 NO_SOURCE = "none"  # of Source: nothing is read from raw
@@ -66,6 +67,7 @@ class TableState:
     has_source: bool = True  # whether DMS writes for the table; an adopted or created one may have none
     on_raw_files_gone: str = ""  # 'truncate': raw files that are all gone mean that the source table was emptied
     before_images: tuple[str, ...] = BEFORE_IMAGES  # patterns of the names of before images in raw files
+    csv: CsvForm = CsvForm()  # how CSV raw files are written
     keeps_history: bool = False  # whether every version of a row is kept in a table beside this one
     head: str = ""
     fence: int | None = None
@@ -137,6 +139,7 @@ def read_state(item: Mapping[str, Any]) -> TableState:
         has_source=_one_of(item, "Source", (NO_SOURCE,), path) != NO_SOURCE,
         on_raw_files_gone=_one_of(item, "OnRawFilesGone", (TRUNCATE,), path),
         before_images=_before_images(item, path),
+        csv=_csv_form(item, path),
         keeps_history=_flag(item, "History", path),
         head=_text(item, "Head"),
         fence=_whole(item, "Fence", path),
@@ -196,6 +199,20 @@ def _key(item: Mapping[str, Any], path: TablePath) -> tuple[str, ...]:
     except UsageError as error:
         expected = "ci, ai, pad, or a collation's name as MySQL, MariaDB or SQL Server write it (docs/dms-source.md)"
         raise _refuse(path, "KeyCollation", expected, item.get("KeyCollation")) from error
+
+
+def _csv_form(item: Mapping[str, Any], path: TablePath) -> CsvForm:
+    """From the attributes as they are: a tab must not be stripped away, nor NULL be taken for nothing."""
+    given = {name: item[name] for name in ("Schema", "CsvDelimiter", "CsvNullValue") if item.get(name) is not None}
+    values: dict[str, Any] = {}
+    for name, parse in (("Schema", parse_schema), ("CsvDelimiter", parse_delimiter), ("CsvNullValue", parse_null)):
+        try:
+            values[name] = parse(given[name]) if name in given else None
+        except ValueError as error:
+            raise _refuse(path, name, str(error), given[name]) from error
+    default = CsvForm()
+    delimiter, null = values["CsvDelimiter"], values["CsvNullValue"]
+    return CsvForm(values["Schema"] or (), delimiter or default.delimiter, default.null if null is None else null)
 
 
 def _before_images(item: Mapping[str, Any], path: TablePath) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from werkzeug.wrappers import Request, Response
 
 from controller.pages import links
 from controller.pages.pages import Pages
-from controller.pages.render import ASSETS, Live, render
+from controller.pages.render import ASSETS, LIVE_POLICY, Live, render
 from controller.pages.views import ErrorPage, Page
 from controller.reads import Reads
 from glue_jobs.aws.translate import aws_error
@@ -30,8 +30,7 @@ IDLE_SECONDS = 30  # a connection that sends no request is closed after so long
 # A page of another origin that has its name resolve to this machine sends its own name here. Any port: it may be a tunnel's.
 _OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?", re.IGNORECASE)
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'",
+    "Content-Security-Policy": LIVE_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",

@@ -43,7 +43,7 @@ def parse_schema(value: Any) -> Schema:
     """The attribute Schema: JSON text of an object, name → lake type in column order. Raises ValueError that says what was expected."""
     if isinstance(value, Mapping):
         raise ValueError('JSON text (a string such as {"id": "int"}): a Map of DynamoDB keeps no order')
-    if not str(value).strip():
+    if str(value).strip().lower() in ("", "null", "none"):
         return ()
     try:
         pairs = json.loads(str(value), object_pairs_hook=_Pairs)

@@ -32,6 +32,7 @@ COMMANDS: dict[str, Callable[[], click.Command]] = {
     "status": lambda: importlib.import_module("controller.cli.standing").status,
     "watch": lambda: importlib.import_module("controller.cli.watching").watch,
     "serve": lambda: importlib.import_module("controller.cli.serving").serve,
+    "report": lambda: importlib.import_module("controller.cli.reporting").report,
     "doctor": lambda: importlib.import_module("controller.cli.doctor").doctor,
     "history": lambda: importlib.import_module("controller.cli.past").history,
     "show": lambda: importlib.import_module("controller.cli.past").show,

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 
+from controller.gather import Facts, Gathered, in_threads
+from controller.history import HEAD, PastChange
+from controller.pages.change import ChangeReader
+from controller.pages.overview import overview_of
+from controller.pages.rows import RowReader
+from controller.pages.shelf import Shelf
+from controller.pages.steps import Place, Walk
+from controller.pages.table import table_page_of
 from controller.pages.views import ChangePage, DiffPage, ExplainPage, Overview, TablePage
 from controller.session import Session
+from controller.status import TableStatus, read_status, wants_files
+from controller.ways import ways
+from glue_jobs.aws.translate import translated
+from glue_jobs.core.errors import DmslakeError, TableBlocked, name_table
+from glue_jobs.core.state import TableState
 
 STEPS_SHOWN = 50  # changes on a table's page
-ROWS_SHOWN = 10  # rows of each kind in a sample
+BARS_SHOWN = 12  # changes of a table in the overview
+MOST_READ = 100  # tables whose changes are read anew for one overview; of further ones they are read for the next
 
 
 class Pages:
@@ -17,23 +33,100 @@ class Pages:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._s3 = session.clients.s3  # made before there are threads: making a client is not thread-safe
+        self._shelf = Shelf(self._s3)
+        self._rows = RowReader(session)
+        self._change = ChangeReader(session, self._shelf, self._rows)
 
-    def overview(self, paths: Sequence[str] = ()) -> Overview:
-        """All tables of the session's settings, or those that a person named, those that need a person first."""
-        raise NotImplementedError
+    def overview(self, paths: Sequence[str] = (), most_read: int | None = MOST_READ) -> Overview:
+        """All tables of the session's settings, or those named, the ones that need a person first. Of at most `most_read` tables (None:
+        all) the last changes are read; what was read before is there again."""
+        with translated():
+            gathered = self.gather(paths)
+            return self.overview_of(gathered, read_status(gathered), most_read)
 
-    def table(self, path: str, at: str = "") -> TablePage:
-        """One table with STEPS_SHOWN of its changes: the newest, or those that `TablePage.older` of another page leads to."""
-        raise NotImplementedError
+    def overview_of(self, gathered: Gathered, statuses: Sequence[TableStatus], most_read: int | None) -> Overview:
+        """The overview of tables that were gathered; only their last changes are read."""
+        walks, unread = self._walks(gathered, most_read)
+        return overview_of(gathered, statuses, walks, unread)
 
-    def change(self, path: str, change: str) -> ChangePage:
-        """One change, with a sample of its row changes where they can be had cheaply."""
-        raise NotImplementedError
+    def gather(self, paths: Sequence[str] = ()) -> Gathered:
+        """Everything of all tables, or of those named: their items together, of each the head's record and a listing of new raw files."""
+        return self._session.gather(paths, everything=True, wants=wants_files, discover=bool(self._session.settings.raw))
+
+    def table(self, path: str, at: str = "", count: int = STEPS_SHOWN) -> TablePage:
+        """One table with `count` of its changes: the newest, or those that `TablePage.older` of another page leads to."""
+        place = Place.parse(at) if at else None
+        with self._gathered(path) as (gathered, fact):
+            (status,) = read_status(gathered)
+            return self.table_of(gathered, fact, status, place, count)
+
+    def table_of(self, gathered: Gathered, fact: Facts, status: TableStatus, place: Place | None, count: int) -> TablePage:
+        """The page of a table that was gathered; only its changes are read. place: where they begin, None for the head."""
+        walked, warning, commands = None, "", []
+        if fact.state is not None and fact.state.head and fact.state.out_path:
+            try:
+                walked = self._shelf.walk(fact.state.lake, fact.state.head, place, count)
+                commands = self._ways(fact.state)
+            except TableBlocked as error:
+                warning = f"its changes can't be shown: {error.message}"
+        return table_page_of(fact, status, gathered, walked, str(place or ""), commands, warning)
+
+    def change(self, path: str, change: str, rows: int = 10) -> ChangePage:
+        """One change, with up to `rows` rows of each kind that it changed, where they can be had cheaply."""
+        with self._gathered(path, files=False) as (gathered, fact):
+            return self.change_of(_state(fact), change.strip(), gathered.now, rows)
+
+    def change_of(self, state: TableState, change: str, now: datetime, rows: int) -> ChangePage:
+        """The page of a change of a table whose item was read."""
+        return self._change.page(state, change, now, rows)
 
     def diff(self, path: str, a: str, b: str = "") -> DiffPage:
         """What lies between two states: changes, times or `previous`; '' for now. Needs pyarrow."""
-        raise NotImplementedError
+        with self._gathered(path, files=False) as (gathered, fact):
+            return self._rows.diff(_state(fact), a.strip(), b.strip(), gathered.now)
 
     def explain(self, path: str, key: str) -> ExplainPage:
         """The life of one row. key: its values, separated by commas as in CSV. Needs pyarrow."""
-        raise NotImplementedError
+        with self._gathered(path, files=False) as (gathered, fact):
+            return self._rows.explain(_state(fact), key, gathered.now)
+
+    @contextmanager
+    def _gathered(self, path: str, files: bool = True) -> Iterator[tuple[Gathered, Facts]]:
+        """One table's facts; errors in our words, with the table's name in their way out. files: its snapshot and raw files too."""
+        try:
+            with translated():
+                gathered = self._session.gather((path,), wants=wants_files if files else lambda state: False)
+                (fact,) = gathered.tables
+                yield gathered, fact
+        except DmslakeError as error:
+            raise name_table(error, path) from None
+
+    def _walks(self, gathered: Gathered, most_read: int | None) -> tuple[Mapping[str, Walk], int]:
+        """The last changes of the tables, of the most lately changed first, and of how many they were left for another time."""
+        loaded = [fact for fact in gathered.tables if fact.state is not None and fact.state.head and fact.snapshot.change]
+        states = {fact.path: fact.state for fact in loaded if fact.state is not None}
+        known = [fact.path for fact in loaded if self._shelf.has(states[fact.path].lake, states[fact.path].head)]
+        others = sorted((fact for fact in loaded if fact.path not in set(known)), key=lambda fact: fact.snapshot.time, reverse=True)
+        chosen = [*known, *(fact.path for fact in others[:most_read])]
+
+        def read(path: str) -> Walk | None:
+            try:
+                return self._shelf.walk(states[path].lake, states[path].head, None, BARS_SHOWN, at_once=False)
+            except TableBlocked:
+                return None  # its page says so
+
+        walks = dict(zip(chosen, in_threads(read, chosen)))
+        return {path: walked for path, walked in walks.items() if walked is not None}, len(loaded) - len(chosen)
+
+    def _ways(self, state: TableState) -> list[tuple[str, str]]:
+        read = self._shelf.reader(state.lake, STEPS_SHOWN)
+        return ways(state, lambda change: read(change).record, PastChange(read(state.head).record, HEAD))
+
+
+def _state(fact: Facts) -> TableState:
+    """The table's state; what hides it is raised."""
+    if fact.state is None:
+        assert fact.problem is not None
+        raise fact.problem
+    return fact.state

@@ -66,7 +66,7 @@ class Table:
         """Whether the first record has the columns' names. Raises TableBlocked where it could be either."""
         if first[0] == OP_COLUMN and len(first) > 1:
             return True
-        known = {*names(self.reading.lake), *names(self.reading.form.schema)}
+        known = {*names(self.reading.lake), *names(self.reading.form.schema), *names(self.reading.beside)}
         images = set(before_images(first, self.patterns).values())
         data = [name for name in first if name not in images and name not in (SEQUENCE_COLUMN, self.reading.timestamp_column)]
         hits = [name in known for name in data]
@@ -100,6 +100,8 @@ class Table:
             return CsvColumns((), self._lake_columns(names(there), {}, 0))
         fields = tuple(first) if header else self._by_position(first, facts, lead)
         twice = sorted({name for name in fields if name and fields.count(name) > 1})
+        if header and "" in fields:
+            raise self.refused.nameless(fields)
         if twice:
             raise self.refused.column_twice(twice[0], fields)
         of_names = dict(zip(fields, (facts.get(place, Facts()) for place in range(len(fields)))))
@@ -127,7 +129,7 @@ class Table:
         there, said = find(self.reading.lake, name), find(self.reading.form.schema, name)
         if there is not None and said is not None:
             return widened(there.type, said.type)
-        found = there or said
+        found = there or said or find(self.reading.beside, name)
         return found.type if found else None
 
     def _lake_columns(self, fields: Sequence[str], facts: Mapping[str, Facts], rows: int) -> Schema:

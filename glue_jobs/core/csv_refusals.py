@@ -36,6 +36,16 @@ class Refusals:
             todo="leave out or rename one of them by a DMS transformation rule, then reload the table",
         )
 
+    def nameless(self, fields: Sequence[str]) -> TableBlocked:
+        return blocked(
+            "reserved-column",
+            "a field of the header has no name",
+            where=f"file {self.where}, line 1",
+            expected="a name for each field",
+            found=_shown(fields),
+            todo="let DMS write the file again (reload the table), or skip it: `dmslake unblock PATH --skip-file NAME`",
+        )
+
     def contradicts(self, there: Column, said: Column) -> TableBlocked:
         return blocked(
             "csv-schema-contradicts",

@@ -13,13 +13,15 @@ from glue_jobs.core.schema import Schema
 class Reading:
     """table: its path, for messages, and for files that hold the rows of several tables. timestamp_column: the attribute
     TimestampColumn, else what an earlier change found, '' if nothing says it. lake: the lake table's columns before the files are
-    taken, () for a new one. form: of CSV files. state_table: whose item a person edits.
+    taken, () for a new one. form: of CSV files; beside: columns of the Parquet files that are taken with them. state_table: whose
+    item a person edits.
     """
 
     table: str = ""
     timestamp_column: str = ""
     lake: Schema = ()
     form: CsvForm = CsvForm()
+    beside: Schema = ()
     state_table: str = "DMSCDC_Controller"
 
 

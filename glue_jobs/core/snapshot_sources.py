@@ -15,11 +15,12 @@ A sources file is a mapping of tables, under the key `tables` or by itself:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from glue_jobs.core.csv_form import NULL, parse_delimiter, parse_null
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.schema import Column, Schema, find, is_type
@@ -28,6 +29,7 @@ LAST_CHANGE = "last_change"
 LAYOUTS = ("flat", "dated")
 FIELDS = (
     "path", "primary_keys", "partition_date", "cdc_start_date", "schema", "timestamp_column", "last_change_column",
+    "csv_delimiter", "csv_null",
 )  # fmt: skip
 _SAME_TYPE = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "bool": "boolean", "str": "string"}
 _DATE_TYPES = ("date", "timestamp", "string")
@@ -47,6 +49,8 @@ class Source:
     schema: Schema = ()
     timestamp_column: str = ""
     last_change_column: str = LAST_CHANGE
+    csv_delimiter: str = ","
+    csv_null: str = NULL
 
     @property
     def expected(self) -> Schema:
@@ -154,8 +158,19 @@ def read_source(table: str, said: Mapping[str, Any]) -> Source:
         schema=read_schema(said.get("schema")),
         timestamp_column=str(said.get("timestamp_column") or "").strip(),
         last_change_column=str(said.get("last_change_column") or LAST_CHANGE).strip(),
+        csv_delimiter=_csv(said, "csv_delimiter", parse_delimiter, ","),
+        csv_null=_csv(said, "csv_null", parse_null, NULL),
     )
     return check_columns(source, source.expected) if source.schema else source
+
+
+def _csv(said: Mapping[str, Any], name: str, parse: Callable[[Any], str], default: str) -> str:
+    if said.get(name) is None:
+        return default
+    try:
+        return parse(said[name])
+    except ValueError as error:
+        raise _bad(name, str(said[name]), str(error)) from error
 
 
 def check_columns(source: Source, schema: Schema) -> Source:
@@ -267,6 +282,8 @@ def wish_arguments(wish: SnapshotWish) -> dict[str, str]:
         "schema": ", ".join(f"{column.name} {column.type}" for column in source.schema),
         "timestamp_column": source.timestamp_column,
         "last_change_column": source.last_change_column,
+        "csv_delimiter": {"\t": "\\t", ",": ""}.get(source.csv_delimiter, source.csv_delimiter),
+        "csv_null": "" if source.csv_null == NULL else source.csv_null,
         "run_date": wish.run_date.isoformat(),
         "to": str(wish.to),
         "database": wish.database,

@@ -14,6 +14,7 @@ from glue_jobs.core.errors import blocked
 from glue_jobs.core.intake import TakeBatch
 from glue_jobs.core.partitioning import check_partitioning
 from glue_jobs.core.raw_names import CdcName, cdc_name
+from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import DataFile, Generation
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.schema_change import SchemaChange, reconcile
@@ -24,7 +25,8 @@ from glue_jobs.spark.load import foreign_files
 from glue_jobs.spark.merge import Merged, candidates, merge_net_changes
 from glue_jobs.spark.net_changes import INSERT, OP, NetChanges, net_changes
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_batch import RawHead, Taken, read_heads
+from glue_jobs.spark.raw_batch import Taken, read_heads
+from glue_jobs.spark.raw_file import RawHead, csv_form
 from glue_jobs.spark.raw_notes import raw_notes
 from glue_jobs.spark.rows import ranked_rows
 from glue_jobs.spark.shuffle import merge_by_shuffle
@@ -39,7 +41,8 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
     state, snapshot = task.state, task.snapshot
     foreign_files(place, task)
     column = state.timestamp_column or snapshot.timestamp_column
-    heads = _heads(place, action, column)
+    reading = Reading(str(state.path), column, snapshot.schema, state.csv, task.settings.state_table)
+    heads = _heads(place, action, reading, engines.for_bytes(action.size_bytes))
     action, heads = _cut(action, heads, task.settings.limits.batch_rows)
     fresh = [head for head in heads if head.file in action.files]
     for head in fresh:
@@ -77,17 +80,17 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         cursor_after=state.cursor if action.late else f"{state.path.bucket}/{action.files[-1].key}",
         last_full_load=snapshot.last_full_load,
         requests=("Request",) if state.request in ("schema-accept", "widen") else (),
-        details={**_details(change), **raw_notes(engines.for_bytes(action.size_bytes), place, fresh)},
+        details={**_details(change), **csv_form(reading, heads), **raw_notes(engines.for_bytes(action.size_bytes), place, fresh)},
     )
     work = with_rows(engines, place, shape, heads, snapshot.files, work) if task.staging else work
     return Taken(work, tuple(heads))
 
 
-def _heads(place: Place, action: TakeBatch, timestamp_column: str) -> list[RawHead]:
+def _heads(place: Place, action: TakeBatch, reading: Reading, engine: Engine) -> list[RawHead]:
     """The heads of all files, late and context ones together, in DMS's order."""
     files = sorted((*action.context, *action.files), key=lambda file: (cdc_name(file.key) or CdcName("", ""), file.key))
     late = frozenset(file.key for file in action.files) if action.late else frozenset()
-    return read_heads(place, files, timestamp_column, late)
+    return read_heads(place, files, reading, late, engine)
 
 
 def _cut(action: TakeBatch, heads: Sequence[RawHead], most_rows: int) -> tuple[TakeBatch, list[RawHead]]:

@@ -35,7 +35,8 @@ from glue_jobs.spark.late_versions import Late
 from glue_jobs.spark.locate import GivenKeys
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
-from glue_jobs.spark.raw_batch import RawHead, units_of
+from glue_jobs.spark.raw_batch import units_of
+from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.replay import adopted_files
 from glue_jobs.spark.replay_rows import Part, ReplayRows, by_name, in_threads_ahead, without_erased
 from glue_jobs.spark.row_events import LiveEvents, RawEvents, Source, commit_times, deletes_of, entries, keys_of, read_time

@@ -110,8 +110,7 @@ def dms_schema(parquet: pq.ParquetFile, name: str, timestamp_attribute: str = ""
 
 
 def _lake_column(field: pa.Field, name: str) -> Column:
-    if not field.name or field.name.startswith(_RESERVED):
-        raise blocked("reserved-column", f"the column name {field.name!r} can't be used", where=f"file {name}", todo=_RENAME)
+    refuse_reserved(field.name, name)
     kind = lake_type_of(field.type)
     if kind is None:
         raise blocked(
@@ -123,6 +122,12 @@ def _lake_column(field: pa.Field, name: str) -> Column:
             todo=_RENAME,
         )
     return Column(field.name, kind)
+
+
+def refuse_reserved(column: str, name: str) -> None:
+    """Raise for a column name that no lake table can have. name: the file's."""
+    if not column or column.startswith(_RESERVED):
+        raise blocked("reserved-column", f"the column name {column!r} can't be used", where=f"file {name}", todo=_RENAME)
 
 
 def _timestamp_column(columns: Schema, attribute: str) -> tuple[str | None, bool]:

@@ -12,16 +12,14 @@ import pyarrow.compute as pc
 from glue_jobs.aws.erased import erase_records
 from glue_jobs.core.erasure import key_text, texts_among
 from glue_jobs.core.intake import TakeBatch, TakeLoad
-from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import ErasedKeys
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.work import Task, Work
-from glue_jobs.spark.dms_files import read_dms
 from glue_jobs.spark.engine import Engines, chain
 from glue_jobs.spark.key_columns import comparable, normal_floats, normalised_keys
 from glue_jobs.spark.net_changes import DELETE, OP
 from glue_jobs.spark.place import Place
-from glue_jobs.spark.raw_batch import open_raw
+from glue_jobs.spark.raw_file import RawHead, read_raw
 
 
 def texts_of_keys(keys: pa.Table) -> list[str]:
@@ -35,7 +33,7 @@ def text_of_rows(rows: pa.Table) -> list[str | None]:
     return [None if any(value is None for value in values) else key_text(values) for values in zip(*columns, strict=True)]
 
 
-def keys_back(engines: Engines, place: Place, task: Task, work: Work) -> int:
+def keys_back(engines: Engines, place: Place, task: Task, work: Work, heads: Sequence[RawHead]) -> int:
     """How many erased keys the raw files of the change bring as rows. 0, and nothing is read, for a table without an erase."""
     if not task.snapshot.erases or not isinstance(task.action, (TakeLoad, TakeBatch)):
         return 0
@@ -43,13 +41,13 @@ def keys_back(engines: Engines, place: Place, task: Task, work: Work) -> int:
     wanted = tuple(record.erased_keys for record in records if record.erased_keys is not None)
     wanted = tuple(keys for keys in wanted if all(find(work.schema, name) is not None for name in keys.columns))
     taken = {item.key for item in work.inputs}
-    files = [file for file in task.action.files if file.key in taken]
-    if not wanted or not files:
+    fresh = [head for head in heads if head.file.key in taken]
+    if not wanted or not fresh:
         return 0
-    engine = engines.for_bytes(sum(file.size for file in files))
+    engine = engines.for_bytes(sum(head.file.size for head in fresh))
     names = {name for keys in wanted for name in keys.columns}
     schema = tuple(column for column in work.schema if column.name in names)
-    found = chain(engine.map(_BackTask(place, schema, wanted), files))
+    found = chain(engine.map(_BackTask(place, schema, wanted), fresh))
     return len(set(found))
 
 
@@ -59,13 +57,12 @@ class _BackTask:
     schema: Schema
     wanted: tuple[ErasedKeys, ...]
 
-    def __call__(self, file: RawFile) -> list[tuple[tuple[str, ...], str]]:
+    def __call__(self, head: RawHead) -> list[tuple[tuple[str, ...], str]]:
         """(columns, text) of the erased keys that the file brings."""
-        return [(keys.columns, text) for rows in self._rows(file) for keys in self.wanted for text in _among(keys, rows)]
+        return [(keys.columns, text) for rows in self._rows(head) for keys in self.wanted for text in _among(keys, rows)]
 
-    def _rows(self, file: RawFile) -> Iterator[pa.Table]:
-        where = f"s3://{self.place.raw_bucket}/{file.key}"
-        for table in read_dms(open_raw(self.place, file), where, columns=self.schema, patterns=self.place.before_images):
+    def _rows(self, head: RawHead) -> Iterator[pa.Table]:
+        for table in read_raw(self.place, head, columns=self.schema):
             yield table.filter(pc.not_equal(table[OP], pa.scalar(DELETE, pa.int8())))
 
 

@@ -12,6 +12,7 @@ from glue_jobs.aws.objects import list_files
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.intake import TakeLoad
 from glue_jobs.core.partitioning import check_partitioning
+from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Counts, Generation
 from glue_jobs.core.schema_change import reconcile
 from glue_jobs.core.state import DATE_FORMAT
@@ -20,6 +21,7 @@ from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import Taken, Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.raw_file import csv_form
 from glue_jobs.spark.raw_notes import raw_notes
 from glue_jobs.spark.sizes import expected_bytes
 from glue_jobs.spark.table_rows import TablePlan, write_table
@@ -39,13 +41,13 @@ class UnitSource:
 def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> Taken:
     """The change that makes the table what its load files say. A reload replaces every file of the snapshot before."""
     state, snapshot = task.state, task.snapshot
-    heads = read_heads(place, action.files, state.timestamp_column)
+    engine = engines.for_bytes(sum(file.size for file in action.files))
+    heads = read_heads(place, action.files, _reading(task), engine=engine)
     for head in heads:
         check_key_columns(head.schema, state.primary_key, head.where)
     schema = reconcile(str(state.path), (), [(head.where, head.schema.columns) for head in heads]).schema
     check_partitioning(state.partitioning, schema, str(state.path))
     shape = Shape(str(state.path), schema, state.primary_key, state.partitioning, state.empty_partition.lower() == "null")
-    engine = engines.for_bytes(sum(file.size for file in action.files))
     timestamp, first_time = find_timestamp(engine, place, state.timestamp_column, heads)
     sources = tuple(UnitSource(unit) for head in heads for unit in units_of(head))
     added = write_table(engine, place, shape, TablePlan(sources, True, expected_bytes(place, shape, heads)))
@@ -68,9 +70,17 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
         cursor_after="",
         last_full_load=max(file.modified for file in action.files).strftime(DATE_FORMAT),
         requests=("Request",) if state.request == "reload" else (),
-        details={"reason": action.reason, **raw_notes(engine, place, heads)},
+        details={"reason": action.reason, **csv_form(_reading(task), heads), **raw_notes(engine, place, heads)},
     )
     return Taken(work, tuple(heads), first_time)
+
+
+def _reading(task: Task) -> Reading:
+    """How the load files are read. What the attribute Schema says holds: a load may change types; of other columns the lake knows them."""
+    state = task.state
+    said = {column.name for column in state.csv.schema}
+    lake = tuple(column for column in task.snapshot.schema if column.name not in said)
+    return Reading(str(state.path), state.timestamp_column, lake, state.csv, task.settings.state_table)
 
 
 def foreign_files(place: Place, task: Task) -> tuple[str, ...]:

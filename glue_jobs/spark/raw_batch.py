@@ -1,46 +1,28 @@
-"""The raw files of one change, looked at before any row is read: their columns and row counts, from the Parquet footers."""
+"""The raw files of one change, looked at before any row is read: their columns and row counts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.aws.ranged import open_object
-from glue_jobs.core.errors import blocked
 from glue_jobs.core.raw_names import RawFile
-from glue_jobs.core.record import Input
-from glue_jobs.core.work import Work, input_of
-from glue_jobs.spark.dms_files import BEFORE, OP, ROW, DmsSchema, check_keys, dms_schema, open_dms, read_dms
+from glue_jobs.core.raw_reading import Reading
+from glue_jobs.core.schema import Schema
+from glue_jobs.core.work import Work
+from glue_jobs.spark.dms_files import check_keys
+from glue_jobs.spark.engine import Engine, SparkEngine
 from glue_jobs.spark.net_changes import DELETE, POSITION, UPDATE, position
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.raw_file import HeadOf, RawHead, is_csv, read_raw
+from glue_jobs.spark.row_marks import BEFORE, OP, ROW
 
 FOOTER_THREADS = 16
 UNIT_BYTES = 64 * 1024 * 1024  # a task reads about so much of a large raw file
-
-
-@dataclass(frozen=True)
-class RawHead:
-    """A raw file and what its footer says. ordinal: its place in the change's order; late: it came behind the cursor."""
-
-    file: RawFile
-    schema: DmsSchema
-    ordinal: int
-    late: bool = False
-
-    where: str = ""  # s3:// address, for messages
-
-    @property
-    def rows(self) -> int:
-        return self.schema.rows
-
-    def input(self) -> Input:
-        return input_of(self.file, self.rows)
 
 
 @dataclass(frozen=True)
@@ -60,35 +42,29 @@ class Taken:
     first_time: str = ""
 
 
-def open_raw(place: Place, file: RawFile) -> Any:
-    """The raw file's bytes, as they were when it was listed."""
-    return open_object(place.s3, place.raw_bucket, file.key, file.size, etag=file.etag, whole_up_to=place.limits.stream_file_bytes)
+def read_heads(
+    place: Place, files: Sequence[RawFile], reading: Reading, late: frozenset[str] = frozenset(), engine: Engine | None = None
+) -> list[RawHead]:
+    """The heads of `files`, which are in the order of their changes. Raises TableBlocked naming the first file that can't be read.
 
-
-def read_heads(place: Place, files: Sequence[RawFile], timestamp_column: str, late: frozenset[str] = frozenset()) -> list[RawHead]:
-    """The heads of `files`, which are in the order of their changes. Raises TableBlocked naming the first file that can't be read."""
-
-    def read(pair: tuple[int, RawFile]) -> RawHead:
-        ordinal, file = pair
-        where = f"s3://{place.raw_bucket}/{file.key}"
-        if not file.key.endswith(".parquet"):
-            raise blocked(
-                "csv-not-read",
-                "the file is CSV",
-                where=where,
-                expected="Parquet (DMS endpoint setting DataFormat=parquet)",
-                found=file.base,
-                todo="set DataFormat=parquet on the DMS S3 endpoint and reload the table",
-            )
-        schema = dms_schema(open_dms(open_raw(place, file), where), where, timestamp_column, place.before_images)
-        return RawHead(file, schema, ordinal, file.key in late, where)
-
+    engine: where much work may be done, as a look at CSV files is: each of them is read from start to end.
+    """
+    parquet = [pair for pair in enumerate(files) if not is_csv(pair[1])]
+    texts = [pair for pair in enumerate(files) if is_csv(pair[1])]
     with ThreadPoolExecutor(FOOTER_THREADS) as pool:
-        return list(pool.map(read, enumerate(files)))
+        heads = list(pool.map(HeadOf(place, reading, late), parquet))
+        look = HeadOf(place, replace(reading, beside=_columns(heads)), late)
+        heads += engine.map(look, texts) if isinstance(engine, SparkEngine) else pool.map(look, texts)
+    return sorted(heads, key=lambda head: head.ordinal)
+
+
+def _columns(heads: Sequence[RawHead]) -> Schema:
+    """The columns of all these files, each as the last one has it."""
+    return tuple({column.name: column for head in heads for column in head.schema.columns}.values())
 
 
 def units_of(head: RawHead) -> list[Unit]:
-    """The file in pieces of about UNIT_BYTES; small files are one piece."""
+    """The file in pieces of about UNIT_BYTES; small files are one piece, and so are CSV files: a row's begin is told from the start."""
     pieces = max(1, round(head.file.size / UNIT_BYTES))
     groups = head.schema.row_groups
     if pieces == 1 or groups < 2:
@@ -104,9 +80,7 @@ def read_unit(place: Place, shape: Shape, unit: Unit) -> Iterator[pa.Table]:
     """
     head = unit.head
     before = shape.key if set(shape.key) <= set(head.schema.images) else ()
-    source = open_raw(place, head.file)
-    options: dict[str, Any] = {"row_groups": unit.row_groups, "before": before, "patterns": place.before_images}
-    for table in read_dms(source, head.where, columns=shape.schema, **options):
+    for table in read_raw(place, head, columns=shape.schema, row_groups=unit.row_groups, before=before):
         check_keys(table, shape.key, head.where)
         yield _in_order(table, before, head.ordinal)
 

@@ -20,7 +20,7 @@ from glue_jobs.spark.dms_files import damage_named, open_dms
 from glue_jobs.spark.engine import Engine
 from glue_jobs.spark.key_hashes import Hashes, key_hashes
 from glue_jobs.spark.place import Place
-from glue_jobs.spark.raw_batch import RawHead, open_raw
+from glue_jobs.spark.raw_file import RawHead, open_raw
 
 REPEATED, CUT = "repeated_rows", "digits_cut"
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.raw_names import CdcName, RawFile, cdc_name
+from glue_jobs.core.raw_reading import reading_again
 from glue_jobs.core.record import ChangeRecord, Input
 from glue_jobs.spark.key_columns import KeyIndex
 from glue_jobs.spark.net_changes import OP, POSITION
@@ -67,7 +68,7 @@ def _last_row(place: Place, shape: Shape, record: ChangeRecord, item: Input, key
     index = KeyIndex(key, record.primary_key)
     best: tuple[int, int] | None = None
     try:
-        (head,) = read_heads(place, [file], record.timestamp_column)
+        (head,) = read_heads(place, [file], reading_again(record))
         for rows in read_unit(place, shape, Unit(head)):
             hits = rows.filter(pc.is_valid(index.positions(rows)))
             for found in zip(hits[POSITION].to_pylist(), hits[OP].to_pylist(), strict=True):

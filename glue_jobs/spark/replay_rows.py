@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from glue_jobs.aws.records import read_attachment
 from glue_jobs.core.erasure import texts_among
 from glue_jobs.core.raw_names import CdcName, RawFile, cdc_name
+from glue_jobs.core.raw_reading import reading_again
 from glue_jobs.core.record import ChangeRecord, ErasedKeys, Given, Input
 from glue_jobs.core.replay import ADOPT, BY_HAND, ERASE, FULL_LOAD, INCREMENTAL, LATE, Fold, renamed_column, steps_of
 from glue_jobs.core.schema import Schema
@@ -34,7 +35,8 @@ from glue_jobs.spark.net_changes import DELETE, INSERT, OP, rank
 from glue_jobs.spark.partition_columns import empty_as_null
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_batch import RawHead, Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.row_hashes import row_hashes
 from glue_jobs.spark.rows import keep_late, with_marks
 
@@ -189,7 +191,7 @@ class ReplayRows:
     def heads_of(self, record: ChangeRecord, inputs: Sequence[Input], late: frozenset[str] = frozenset()) -> list[RawHead]:
         if record.id not in self._heads:
             files = [raw_file(item) for item in inputs]
-            self._heads[record.id] = read_heads(self._place, files, record.timestamp_column, late)
+            self._heads[record.id] = read_heads(self._place, files, reading_again(record), late)
         return self._heads[record.id]
 
     def _raw_tables(self, heads: Sequence[RawHead], shape: Shape, part: Part) -> Iterator[pa.Table]:

@@ -22,7 +22,8 @@ from glue_jobs.spark.net_changes import DELETE as DELETED
 from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS
 from glue_jobs.spark.partition_columns import empty_as_null
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_batch import RawHead, Unit, read_unit
+from glue_jobs.spark.raw_batch import Unit, read_unit
+from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.row_versions import NEW, ORDER, with_place
 
 _TIME = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,9})?$"

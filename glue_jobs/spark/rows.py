@@ -16,7 +16,8 @@ from glue_jobs.spark.engine import Engine, SparkEngine
 from glue_jobs.spark.key_columns import collated_keys, comparable_column
 from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS, rank
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_batch import RawHead, Unit, read_unit, units_of
+from glue_jobs.spark.raw_batch import Unit, read_unit, units_of
+from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.task_errors import carried_rows
 
 LATE = "__late"

@@ -30,7 +30,7 @@ from glue_jobs.spark.merge_file import OpenFile, Tally, merged
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, NetChanges, net_changes
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_batch import RawHead
+from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.rows import append_forms, key_names, plain_names, spark_ranked, spark_type, with_forms, without_forms
 from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import write_tables

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any
 
 from glue_jobs.spark.data_files import DataFileWriter
-from glue_jobs.spark.dms_files import read_dms
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_batch import RawHead, open_raw
+from glue_jobs.spark.raw_file import RawHead, read_raw
 
 SAMPLE_ROW_GROUPS = (0,)
+SAMPLE_ROWS = 10_000  # of a CSV file, which has no row groups
 
 
 def expected_bytes(place: Place, shape: Shape, heads: Sequence[RawHead]) -> float:
-    """The bytes that the rows of `heads` come to as data files, by the first row group of the largest file."""
+    """The bytes that the rows of `heads` come to as data files, by the first rows of the largest file."""
     largest = max(heads, key=lambda head: head.file.size, default=None)
     if largest is None or not largest.rows:
         return 0.0
@@ -23,9 +22,10 @@ def expected_bytes(place: Place, shape: Shape, heads: Sequence[RawHead]) -> floa
     sink = io.BytesIO()
     writer = DataFileWriter(sink, shape.file_schema, compression=place.compression, dictionary=True)
     sampled = 0
-    options: dict[str, Any] = {"row_groups": SAMPLE_ROW_GROUPS, "patterns": place.before_images}
-    for table in read_dms(open_raw(place, largest.file), largest.where, columns=shape.schema, **options):
+    for table in read_raw(place, largest, columns=shape.schema, row_groups=SAMPLE_ROW_GROUPS):
         writer.write(table.select([column.name for column in shape.file_schema]))
         sampled += table.num_rows
+        if largest.csv is not None and sampled >= SAMPLE_ROWS:
+            break
     writer.close()
     return sink.tell() / max(1, sampled) * rows

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from glue_jobs.core.csv_form import CsvForm
 from glue_jobs.core.errors import TableBlocked, UsageError, blocked
 from glue_jobs.core.partitioning import PartitionField, Partitioning
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import cdc_name
+from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.core.schema import Column, Schema, find
 from glue_jobs.core.schema_change import reconcile
@@ -30,7 +32,8 @@ from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.net_changes import DELETE, OP
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
-from glue_jobs.spark.raw_batch import RawHead, Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.rewrite import FileSource
 from glue_jobs.spark.rows import ranked_rows
 from glue_jobs.spark.sizes import expected_bytes
@@ -61,7 +64,7 @@ class SnapshotRows:
         to = wish.folder.join(version.prefix)
         place = Place(client, source.path.bucket, to, FILE_NAME, self._settings.compression, self._settings.limits)
         base = plan.base.files if plan.base else ()
-        heads = [replace(head, ordinal=head.ordinal + len(base)) for head in read_heads(place, plan.fresh, source.timestamp_column)]
+        heads = [replace(head, ordinal=head.ordinal + len(base)) for head in _heads(place, plan)]
         schema = source.expected or (plan.base.schema if plan.base else heads[0].schema.columns)
         check_files(source, schema, heads)
         check_columns(source, schema)
@@ -118,6 +121,20 @@ def _partitions(plan: SnapshotPlan, version: Version, files: Sequence[DataFile])
         return ()
     found = {file.partition[0]: str(folder.join(file.path.rsplit("/", 1)[0] + "/")) for file in files}
     return tuple(sorted(found.items(), key=lambda pair: (pair[0] is None, pair[0] or "")))
+
+
+def _heads(place: Place, plan: SnapshotPlan) -> list[RawHead]:
+    """The heads of the raw files that are read. Types of CSV files come from the source's schema, else from the version before."""
+    source = plan.wish.source
+    lake = plan.base.schema if plan.base and not source.schema else ()
+    form = CsvForm(source.schema, source.csv_delimiter, source.csv_null)
+    try:
+        return read_heads(place, plan.fresh, Reading(str(source.path), source.timestamp_column, lake, form))
+    except TableBlocked as error:
+        if error.code.startswith("csv-") and error.code != "csv-value":  # the way out is not a table's item
+            todo = "correct schema of the source (columns of CSV files in the order of their fields), or timestamp_column"
+            raise UsageError(error.message, error.code, todo) from error
+        raise
 
 
 def check_files(source: Source, schema: Schema, heads: Sequence[RawHead]) -> None:

@@ -27,7 +27,7 @@ from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.net_changes import DELETE, INSERT, OP, POSITION, NetChanges, Unpacker, net_changes
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.plain_rows import plain_rows
-from glue_jobs.spark.raw_batch import RawHead
+from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.row_changes import CHANGE_TYPE, PREIMAGE, row_changes
 from glue_jobs.spark.rows import collect, key_names, ranked_rows, spark_ranked, with_marks, without_forms
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from glue_jobs.spark.dms_files import looks_like_timestamp, open_dms
 from glue_jobs.spark.engine import Engine
 from glue_jobs.spark.place import Place
-from glue_jobs.spark.raw_batch import RawHead, open_raw
+from glue_jobs.spark.raw_file import RawHead, open_raw
 
 
 def find_timestamp(engine: Engine, place: Place, named: str, heads: Sequence[RawHead]) -> tuple[str, str]:
@@ -32,6 +32,9 @@ class _TimeRange:
     def __call__(self, head: RawHead) -> tuple[bool, str]:
         if self.column not in head.schema.physical.names:
             return True, ""
+        if head.csv is not None:
+            facts = head.csv.head.facts_of(self.column)
+            return facts.times or not head.rows, facts.least
         values = open_dms(open_raw(self.place, head.file), head.where).read(columns=[self.column], use_threads=False)[self.column]
         is_time = looks_like_timestamp(values)
         least = pc.min(values).as_py() if is_time and len(values) else None
@@ -42,6 +45,8 @@ def backward_steps(place: Place, head: RawHead, timestamp_column: str) -> int:
     """How many rows of a CDC file have a commit time before their predecessor's."""
     if timestamp_column not in head.schema.physical.names:
         return 0
+    if head.csv is not None:
+        return head.csv.head.facts_of(timestamp_column).backward
     times = (
         open_dms(open_raw(place, head.file), head.where)
         .read(columns=[timestamp_column], use_threads=False)[timestamp_column]

@@ -37,7 +37,7 @@ class SparkWorker:
             work = taken.work
             if task.state.keeps_history and work.primary_key:  # without a key the plan says so, once the rows are there
                 work = with_history(self._engines, self._place(task), task, taken)
-            back = keys_back(self._engines, self._place(task), task, work)
+            back = keys_back(self._engines, self._place(task), task, work, taken.heads)
         told = {BACK: back} if back else {}
         return replace(work, details={**work.details, **told, "engine": self._engines.names})
 

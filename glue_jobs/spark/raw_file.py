@@ -1,0 +1,149 @@
+"""One raw file, Parquet or CSV: what it says of itself, and its rows. Nobody else needs to know which of the two it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from glue_jobs.aws.ranged import open_object
+from glue_jobs.core.csv_columns import form_used
+from glue_jobs.core.csv_form import DETAIL
+from glue_jobs.core.dms_columns import OP_COLUMN, before_images
+from glue_jobs.core.raw_names import RawFile
+from glue_jobs.core.raw_reading import Reading
+from glue_jobs.core.record import Input
+from glue_jobs.core.schema import Schema
+from glue_jobs.core.work import input_of
+from glue_jobs.spark.arrow_types import LostDigits, to_arrow
+from glue_jobs.spark.csv_bytes import CsvFile
+from glue_jobs.spark.csv_files import CsvHead, csv_excluded, read_csv, scan_csv
+from glue_jobs.spark.dms_files import DmsSchema, dms_schema, open_dms, read_dms, refuse_reserved
+from glue_jobs.spark.place import Place
+
+
+@dataclass(frozen=True)
+class CsvParts:
+    """How a CSV file is read: what was found of it, and its form. only: as of CsvFile."""
+
+    head: CsvHead
+    delimiter: str
+    null: str
+    only: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class RawHead:
+    """A raw file and what its footer says; of a CSV file, what its rows say. ordinal: its place in the change's order; late: it came
+    behind the cursor."""
+
+    file: RawFile
+    schema: DmsSchema
+    ordinal: int
+    late: bool = False
+
+    where: str = ""  # s3:// address, for messages
+    csv: CsvParts | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.schema.rows
+
+    def input(self) -> Input:
+        return input_of(self.file, self.rows)
+
+
+@dataclass(frozen=True)
+class HeadOf:
+    """Looks at raw files; also as a task. late: the keys of those that came behind the cursor."""
+
+    place: Place
+    reading: Reading
+    late: frozenset[str] = frozenset()
+
+    def __call__(self, pair: tuple[int, RawFile]) -> RawHead:
+        """The head of a file with its place in the order. Raises TableBlocked that names the file."""
+        ordinal, file = pair
+        where = address(self.place, file)
+        if not is_csv(file):
+            parquet = open_dms(open_raw(self.place, file), where)
+            schema = dms_schema(parquet, where, self.reading.timestamp_column, self.place.before_images)
+            return RawHead(file, schema, ordinal, file.key in self.late, where)
+        form = self.reading.form
+        source = CsvFile(_Opener(self.place, file), where, form.delimiter, form.null, only_of(self.reading, file))
+        head = scan_csv(source, self.reading, self.place.before_images)
+        parts = CsvParts(head, form.delimiter, form.null, source.only)
+        return RawHead(file, _csv_schema(head, where, self.place.before_images), ordinal, file.key in self.late, where, parts)
+
+
+@dataclass(frozen=True)
+class _Opener:
+    place: Place
+    file: RawFile
+
+    def __call__(self) -> Any:
+        return open_raw(self.place, self.file)
+
+
+def is_csv(file: RawFile) -> bool:
+    return not file.key.endswith(".parquet")
+
+
+def only_of(reading: Reading, file: RawFile) -> tuple[str, str] | None:
+    """(schema, table) whose rows are taken, of a file that has the rows of several tables; None of all others."""
+    return None
+
+
+def csv_form(reading: Reading, heads: Sequence[RawHead]) -> dict[str, Any]:
+    """The details of a change that took these files: of CSV files the form, so that they are read the same way again."""
+    return {DETAIL: form_used(reading).details()} if any(head.csv is not None for head in heads) else {}
+
+
+def address(place: Place, file: RawFile) -> str:
+    """The file's s3:// address."""
+    return f"s3://{place.raw_bucket}/{file.key}"
+
+
+def open_raw(place: Place, file: RawFile) -> Any:
+    """The raw file's bytes, as they were when it was listed."""
+    return open_object(place.s3, place.raw_bucket, file.key, file.size, etag=file.etag, whole_up_to=place.limits.stream_file_bytes)
+
+
+def read_raw(
+    place: Place,
+    head: RawHead,
+    *,
+    columns: Schema,
+    row_groups: Sequence[int] | None = None,
+    before: Sequence[str] = (),
+    lost: LostDigits | None = None,
+) -> Iterator[pa.Table]:
+    """The rows of a raw file as `read_dms` gives them. row_groups: only these; a CSV file has one."""
+    patterns = place.before_images
+    if head.csv is None:
+        source = open_raw(place, head.file)
+        return read_dms(source, head.where, columns=columns, row_groups=row_groups, before=before, lost=lost, patterns=patterns)
+    parts = head.csv
+    file = CsvFile(_Opener(place, head.file), head.where, parts.delimiter, parts.null, parts.only)
+    return read_csv(file, parts.head, columns=columns, before=before, lost=lost, patterns=patterns)
+
+
+def _csv_schema(head: CsvHead, where: str, patterns: Sequence[str]) -> DmsSchema:
+    """What a CSV file says, as a Parquet file's footer says it."""
+    fields = [name for name in head.columns.fields if name]
+    for column in head.columns.columns:
+        refuse_reserved(column.name, where)
+    kinds = {column.name: to_arrow(column.type) for column in head.columns.columns}
+    return DmsSchema(
+        op_column=OP_COLUMN if OP_COLUMN in fields else None,
+        timestamp_column=head.columns.timestamp,
+        timestamp_confirmed=head.columns.confirmed,
+        columns=head.columns.columns,
+        excluded=csv_excluded(head, patterns),
+        physical=pa.schema([(name, kinds.get(name, pa.string())) for name in fields]),
+        rows=head.rows,
+        row_groups=1,
+        images=before_images(fields, patterns),
+    )

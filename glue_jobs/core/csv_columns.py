@@ -70,12 +70,13 @@ class Table:
         images = set(before_images(first, self.patterns).values())
         data = [name for name in first if name not in images and name not in (SEQUENCE_COLUMN, self.reading.timestamp_column)]
         hits = [name in known for name in data]
-        if len(set(first)) == len(first):
-            if data and all(hits):
-                return True
-            if len(data) > 1 and data[0] == first[0] and all(hits[1:]) and not _TIME.match(first[0]):
-                return True  # the first is the commit time's name, which nothing said before
-        if any(hits) and sum(hits) * 2 >= len(data) and first[0] not in _OPERATIONS:
+        if len(set(first)) == len(first) and data and all(hits):
+            return True
+        if first[0] in _OPERATIONS:
+            return False
+        if len(set(first)) == len(first) and len(data) > 1 and data[0] == first[0] and all(hits[1:]) and not _TIME.match(first[0]):
+            return True  # the first is the commit time's name, which nothing said before
+        if any(hits) and sum(hits) * 2 >= len(data):
             raise self.refused.header_unclear(first, [name for name in data if name not in known])
         return False
 

@@ -17,7 +17,7 @@ from glue_jobs.core.collation import collation_of, is_same_key
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_gone import truncate_due
-from glue_jobs.core.raw_names import CdcName, RawFile, RawListing, cdc_name, window_start
+from glue_jobs.core.raw_names import CdcName, RawFile, RawListing, cdc_name, in_order, is_transactions, window_start
 from glue_jobs.core.record import Input
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import PERSON_ATTRIBUTES, BlockedBy, TableState
@@ -59,7 +59,8 @@ class TakeLoad:
 class TakeBatch:
     """Apply CDC files. context: files applied before that are ranked again because `files` came late.
 
-    skipped: files that a person skipped, by the cursor or by name; remaining: pending files beyond this batch.
+    skipped: files that a person skipped, by the cursor or by name; remaining: pending files beyond this batch. blank: keys of those
+    among `files` that are known to have no row of the table.
     """
 
     files: tuple[RawFile, ...]
@@ -68,6 +69,7 @@ class TakeBatch:
     remaining: int = 0
     remaining_bytes: int = 0
     late: bool = False
+    blank: frozenset[str] = frozenset()
 
     @property
     def size_bytes(self) -> int:
@@ -190,7 +192,7 @@ def _check_names(state: TableState, listing: RawListing) -> None:
             "foreign-raw-file",
             f"{len(foreign)} file(s) with a name that DMS does not give",
             where=f"s3://{state.path.bucket}/{foreign[0].key}",
-            expected="LOAD00000001.parquet or 20201117-153046033.parquet (also .csv, .csv.gz)",
+            expected="LOAD00000001.parquet or 20201117-153046033.parquet (also .csv, .csv.gz); CDC_TXN-20201117153046033.csv in CdcPath",
             found=foreign[0].base,
             todo=f"remove the file, or `dmslake unblock {state.path.in_shell} --skip-file {shlex.quote(foreign[0].base)}`",
         )
@@ -293,21 +295,33 @@ def _check_awaited(state: TableState, snapshot: Snapshot, listing: RawListing, *
 def _batch(state: TableState, snapshot: Snapshot, listing: RawListing, limits: Limits) -> Action:
     pending, late, passed = _sort_out(state, snapshot, listing.cdc, limits)
     _check_replay(state, snapshot, listing)
-    if late:
-        return _late_batch(state, snapshot, listing, late, passed)
-    if not pending:
-        if not state.head and not listing.cdc:
-            return Rest("no-files", "the raw folder has no load file and no CDC file")
-        return Rest("up-to-date", "no file is pending")
+    behind = [file for file in late if file.key not in listing.blank]
+    if behind:
+        return _late_batch(state, snapshot, listing, behind, passed)
+    waiting = in_order((*late, *pending)) if late else tuple(pending)
+    due = sum(file.key not in listing.blank for file in waiting)
+    if not due and (snapshot.is_empty or len(waiting) < max(1, limits.batch_files)):
+        return _no_batch(snapshot, listing, len(waiting))
     files: list[RawFile] = []
-    size = 0
-    for file in pending:
-        if files and (size + file.size > limits.batch_bytes or len(files) >= limits.batch_files):
-            break
+    count = size = 0
+    for file in waiting:
+        if file.key not in listing.blank:
+            if count and (size + file.size > limits.batch_bytes or count >= limits.batch_files):
+                break
+            count, size = count + 1, size + file.size
         files.append(file)
-        size += file.size
-    rest = pending[len(files) :]
-    return TakeBatch(tuple(files), (), tuple(passed), len(rest), sum(file.size for file in rest))
+    rest = waiting[len(files) :]
+    blank = listing.blank.intersection(file.key for file in files)
+    return TakeBatch(tuple(files), (), tuple(passed), len(rest), sum(file.size for file in rest), blank=blank)
+
+
+def _no_batch(snapshot: Snapshot, listing: RawListing, blank: int) -> Rest:
+    """Why there is no batch. Transaction files without a row of the table wait for the next one that has some: so there is no change
+    without a row in every run; when there are as many as a batch takes, they are one."""
+    none = f"no row is pending, {blank} transaction file(s) have none of the table" if blank else "no file is pending"
+    if not snapshot.change and blank == len(listing.cdc):
+        return Rest("no-files", f"the raw folder has no load file; {none}" if blank else "the raw folder has no load file and no CDC file")
+    return Rest("up-to-date", none)
 
 
 def _sort_out(
@@ -376,13 +390,15 @@ def _is_ahead(name: CdcName, cursor: CdcName | None) -> bool:
 
 def _late_batch(state: TableState, snapshot: Snapshot, listing: RawListing, late: list[RawFile], passed: list[RawFile]) -> Action:
     """The late files, with every applied file of the generation that was written after the first of them and up to the cursor."""
-    first = cdc_name(late[0].key)
+    first, late_keys = cdc_name(late[0].key), {file.key for file in late}
     listed = {file.key: file for file in listing.cdc}
     context: list[RawFile] = []
     for key, item in snapshot.applied.items():
         name = cdc_name(key)
-        if name is None or first is None or name < first or key in {file.key for file in late}:
+        if name is None or first is None or name < first or key in late_keys:
             continue
+        if item.rows == 0 and is_transactions(key):
+            continue  # no row of the table: nothing to rank
         if key not in listed or not _same(item, listed[key]):
             raise blocked(
                 "late-file-without-context",

@@ -34,10 +34,10 @@ def raw_gone(snapshot: Snapshot, listing: RawListing) -> RawGone:
     """The files of the generation's load and of the changes after it that are not listed. is_all: none that the table knows is left;
     said only of a whole listing."""
     known = {item.key: item for item in (*snapshot.generation.loads, *snapshot.applied.values())}
-    covered = {key: item for key, item in known.items() if key > listing.after}
+    covered = {key: item for key, item in known.items() if listing.covers(key)}
     listed = {file.key for file in (*listing.loads, *listing.cdc)}
     gone = tuple(item for key, item in sorted(covered.items()) if key not in listed)
-    is_all = bool(gone) and len(gone) == len(known) and not listing.after
+    is_all = bool(gone) and len(gone) == len(known) and not listing.gaps
     return RawGone(gone, len(covered), is_all and not _has_passed(snapshot, listing) and not _has_older(snapshot, listing))
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
+TRANSACTIONS = "CDC_TXN-"  # how names of transaction files begin: the changes of all tables, in a folder of their own
 # LOAD + hexadecimal counter, also SEGMENTn_LOAD of a parallel load; or date, time and 0-10 sub-second digits.
 _NAME = re.compile(
     r"(?:(?P<segment>SEGMENT\d+_)?LOAD(?P<counter>[0-9A-Fa-f]{8,})"
     r"|(?P<date>\d{8})[-_](?P<time>\d{6})(?P<sub>\d{0,10}))"
-    r"\.(?P<format>parquet|csv|csv\.gz)",
+    r"\.(?:parquet|csv|csv\.gz)"
+    rf"|{TRANSACTIONS}(?P<began>\d{{14}})(?P<fraction>\d{{0,10}})\.csv(?:\.gz)?",
     re.ASCII,  # other scripts' digits would pass as digits and sort elsewhere
 )
 _SUB_DIGITS = 10
+_COMMON_YEAR_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 @dataclass(frozen=True)
@@ -57,33 +60,51 @@ class Expiry:
 class RawListing:
     """A table's raw files by what they are. `loads` in order of counter, `cdc` in order of writing.
 
-    after: files up to this key were not listed, '' if all were. expiry: None where it was not looked up, because no table's fate
-    depends on it.
+    gaps: pairs of keys between which nothing was listed (above the first, up to the second). folders: the folders that were listed,
+    () for all that matter. expiry: None where it was not looked up, because no table's fate depends on it. blank: keys of transaction
+    files that hold no row of the table, as far as that is known.
     """
 
     loads: tuple[RawFile, ...] = ()
     cdc: tuple[RawFile, ...] = ()
     foreign: tuple[RawFile, ...] = ()
-    after: str = ""
+    gaps: tuple[tuple[str, str], ...] = ()
+    folders: tuple[str, ...] = ()
     expiry: Expiry | None = None
+    blank: frozenset[str] = frozenset()
+
+    def covers(self, key: str) -> bool:
+        """Whether a file with this key would have been listed."""
+        if self.folders and not key.startswith(self.folders):
+            return False
+        return not any(after < key <= up_to for after, up_to in self.gaps)
 
 
 def cdc_name(key: str) -> CdcName | None:
     """The CDC file name at the end of `key`, or None if it is something else (also an impossible date)."""
     base = key.rsplit("/", 1)[-1]
     match = _NAME.fullmatch(base)
-    if not match or match.group("date") is None:
+    if match is None:
         return None
-    name = CdcName(match.group("date") + match.group("time") + match.group("sub").ljust(_SUB_DIGITS, "0"), base)
-    return name if _is_time(name.digits[:14]) else None
+    date, time, sub, began, fraction = match.group("date", "time", "sub", "began", "fraction")
+    if began is None and date is None:
+        return None
+    second = began or date + time
+    return CdcName(second + (fraction if began else sub).ljust(_SUB_DIGITS, "0"), base) if _is_time(second) else None
 
 
-def _is_time(digits: str) -> bool:
-    try:
-        datetime.strptime(digits + "+0000", "%Y%m%d%H%M%S%z")
-    except ValueError:
+def _is_time(second: str) -> bool:
+    """Whether 14 digits are a time. By hand, because a listing may have 100,000 of them and strptime takes ten times as long."""
+    year, month, day = int(second[:4]), int(second[4:6]), int(second[6:8])
+    if not (year and 1 <= month <= 12 and second[8:10] < "24" and second[10:12] < "60" and second[12:] < "60"):
         return False
-    return True
+    leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return 1 <= day <= _COMMON_YEAR_DAYS[month - 1] + leap
+
+
+def is_transactions(key: str) -> bool:
+    """Whether a key's name is that of a transaction file: its rows say of which table each is."""
+    return key.rsplit("/", 1)[-1].startswith(TRANSACTIONS)
 
 
 def load_number(key: str) -> tuple[str, int] | None:
@@ -101,23 +122,39 @@ def is_ignored(file: RawFile, folder: str) -> bool:
 
 
 def classify(files: Iterable[RawFile], folder: str) -> RawListing:
-    """The files of one table's raw folder, told apart by their names."""
+    """The files of one table's raw folder, told apart by their names. Transaction files have no place there."""
     loads: list[RawFile] = []
-    cdc: list[tuple[CdcName, RawFile]] = []
+    cdc: list[RawFile] = []
     foreign: list[RawFile] = []
     for file in files:
-        name = cdc_name(file.key)
         if is_ignored(file, folder):
             continue
-        if name is not None:
-            cdc.append((name, file))
+        if cdc_name(file.key) is not None and not is_transactions(file.key):
+            cdc.append(file)
         elif load_number(file.key) is not None:
             loads.append(file)
         else:
             foreign.append(file)
     loads.sort(key=lambda file: (file.key.rsplit("/", 1)[0], load_number(file.key) or ("", 0)))
-    cdc.sort(key=lambda pair: (pair[0], pair[1].key))
-    return RawListing(tuple(loads), tuple(file for _, file in cdc), tuple(foreign))
+    return RawListing(tuple(loads), in_order(cdc), tuple(foreign))
+
+
+def in_order(cdc: Iterable[RawFile]) -> tuple[RawFile, ...]:
+    """CDC files in the order of writing, whatever folders they are in."""
+    return tuple(sorted(cdc, key=_place))
+
+
+def _place(file: RawFile) -> tuple[str, str, str]:
+    name = cdc_name(file.key)
+    return (name.digits, name.base, file.key) if name else ("", "", file.key)
+
+
+def with_transactions(listing: RawListing, files: Iterable[RawFile]) -> RawListing:
+    """The listing with the transaction files of a folder that the table shares with others."""
+    shared = tuple(files)
+    known = [file for file in shared if cdc_name(file.key) is not None]
+    foreign = [file for file in shared if cdc_name(file.key) is None]
+    return replace(listing, cdc=in_order((*listing.cdc, *known)), foreign=(*listing.foreign, *foreign))
 
 
 def window_start(cursor_key: str, hours: float) -> str | None:
@@ -130,15 +167,3 @@ def window_start(cursor_key: str, hours: float) -> str | None:
     except OverflowError:
         return "0"
     return start.strftime("%Y%m%d%H%M%S") if start.year >= 1000 else "0"
-
-
-def list_after(folder: str, cursor_key: str, hours: float) -> str | None:
-    """The key to give S3 as StartAfter so that new and late files are listed, or None where the whole folder must be.
-
-    It can be used only where the cursor's file lies directly in the table's folder: there, names sort by time, and load
-    files (`L` > any digit) come after all of them. Folders by date are listed whole.
-    """
-    start = window_start(cursor_key, hours)
-    if start is None or cursor_key.rsplit("/", 1)[0] + "/" != folder:
-        return None
-    return folder + start[:8] if len(start) >= 8 else None

@@ -15,14 +15,14 @@ from glue_jobs.core.dms_columns import BEFORE_IMAGES, parse_before_images
 from glue_jobs.core.errors import UsageError, blocked
 from glue_jobs.core.partitioning import Partitioning, parse_partition_key
 from glue_jobs.core.paths import S3Uri, TablePath, changes_folder
-from glue_jobs.core.raw_names import cdc_name
+from glue_jobs.core.raw_names import cdc_name, is_transactions
 
 NO_LOAD_DATE = "1900-01-01 00:00:00"
 NO_CURSOR_FILE = "0.parquet"
 DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
 # Attributes that a person sets. Their values decide what a change does, so the commit's condition names them.
 PERSON_ATTRIBUTES = (
-    "PrimaryKey", "PartitionKey", "ActiveFlag", "LastFullLoadDate", "LastIncrementalFile", "Paused", "out_path",
+    "PrimaryKey", "PartitionKey", "ActiveFlag", "LastFullLoadDate", "LastIncrementalFile", "Paused", "out_path", "CdcPath",
     "TimestampColumn", "LoadQuietMinutes", "LateWindowHours", "EmptyPartition", "Request", "SkipFiles", "Source", "OnRawFilesGone",
     "History", "KeyCollation", "BeforeImagePrefix", "Schema", "CsvDelimiter", "CsvNullValue",
 )  # fmt: skip
@@ -57,6 +57,7 @@ class TableState:
     out_path: str  # '' until it is known
     cursor: str  # '<bucket>/<key>' of the last CDC file applied, '' when there is none
     last_full_load: datetime
+    cdc_path: str = ""  # s3:// folder of the transaction files that the table shares with others, '' where it has files of its own
     timestamp_column: str = ""
     load_quiet_minutes: float | None = None
     late_window_hours: float | None = None
@@ -128,6 +129,7 @@ def read_state(item: Mapping[str, Any]) -> TableState:
         partitioning=parse_partition_key(partition_text) if partition_text else (),
         out_path=_out_path(item, path),
         cursor=_cursor(item, path),
+        cdc_path=_cdc_path(item, path),
         last_full_load=_date(item, "LastFullLoadDate", path),
         timestamp_column=_text(item, "TimestampColumn"),
         load_quiet_minutes=_number(item, "LoadQuietMinutes", path),
@@ -264,15 +266,32 @@ def _date(item: Mapping[str, Any], name: str, path: TablePath) -> datetime:
 
 
 def _cursor(item: Mapping[str, Any], path: TablePath) -> str:
-    """The cursor's key; a bare file name is taken as one in the table's folder."""
+    """The cursor's key; a bare file name is taken as one in the table's folder, or of a transaction file in that of CdcPath."""
     text = re.sub(r"^s3[an]?://", "", _text(item, "LastIncrementalFile"))
     if not text or text.rsplit("/", 1)[-1] == NO_CURSOR_FILE:
         return ""
     if "/" not in text:
-        text = str(path) + text
-    if not text.startswith(str(path)) or cdc_name(text) is None:
+        shared = _cdc_path(item, path) if is_transactions(text) else ""
+        text = (shared[len("s3://") :] or str(path)) + text
+    folder = f"{path.bucket}/" if is_transactions(text) else str(path)
+    if not text.startswith(folder) or cdc_name(text) is None:
         raise _refuse(path, "LastIncrementalFile", f"a CDC file below {path}, or {path}{NO_CURSOR_FILE} for none", text)
     return text
+
+
+def _cdc_path(item: Mapping[str, Any], path: TablePath) -> str:
+    """The folder of CdcPath, s3://bucket/folder/: as such an address, or as a folder of the raw bucket."""
+    text = _text(item, "CdcPath")
+    if not text:
+        return ""
+    expected = f"a folder of the bucket {path.bucket} beside the tables' folders: s3://{path.bucket}/folder/"
+    try:
+        folder = S3Uri.folder(text if "://" in text else f"s3://{path.bucket}/{text}")
+    except UsageError as error:
+        raise _refuse(path, "CdcPath", expected, text) from error
+    if folder.bucket != path.bucket or not folder.key or folder.key.startswith(path.raw.key):
+        raise _refuse(path, "CdcPath", expected, text)
+    return str(folder)
 
 
 def _out_path(item: Mapping[str, Any], path: TablePath) -> str:

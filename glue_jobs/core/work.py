@@ -93,11 +93,20 @@ class Task:
     now: datetime = _EPOCH
 
 
+class NothingForTable(Exception):
+    """None of a batch's files, which are transaction files, has a row of the table: there is no change to make. keys: of the files."""
+
+    def __init__(self, keys: frozenset[str]) -> None:
+        super().__init__(keys)
+        self.keys = keys
+
+
 class Worker(Protocol):
     """Reads raw files, writes data files as uploads that are not completed, and says what it did. Never touches the state."""
 
     def __call__(self, task: Task) -> Work:
-        """Raises TableBlocked where the input can't be taken; uploads it leaves behind are aborted by a lifecycle rule."""
+        """Raises TableBlocked where the input can't be taken; uploads it leaves behind are aborted by a lifecycle rule. NothingForTable
+        where the batch has no row, unless the plan knew that and wants a change all the same."""
 
 
 def input_of(file: RawFile, rows: int = -1) -> Input:

@@ -9,7 +9,7 @@ from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, plan_table, signature
 from glue_jobs.core.raw_gone import UNKNOWN_EXPIRY
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.core.work import Task, Work, Worker
+from glue_jobs.core.work import NothingForTable, Task, Work, Worker
 from glue_jobs.protocol.history_table import check_free
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.raw import list_raw
@@ -30,8 +30,9 @@ def take_with(worker: Worker, takes: tuple[type, ...], *, staging: bool = False)
 def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
     """Everything there is to do for the kinds of actions in `takes`, in as many changes as it takes."""
     run.open()
+    blank: frozenset[str] = frozenset()  # transaction files that were read and have no row of the table
     while True:
-        action = _plan(run)
+        action = _plan(run, blank)
         if isinstance(action, Stopped):
             run.was_blocked = action.known
             raise TableBlocked(action.by.message, action.by.code, action.by.todo)
@@ -41,7 +42,11 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
         if isinstance(action, Rest) or not isinstance(action, takes):
             run.note = action.reason if isinstance(action, Rest) else f"not a job for {run.context.job}: {type(action).__name__}"
             return
-        _take(run, worker, action)
+        try:
+            _take(run, worker, action)
+        except NothingForTable as found:
+            blank |= found.keys
+            continue
         if run.staging:
             pause_for(run, run.staged[-1])
             return
@@ -61,9 +66,9 @@ def _take(run: TableRun, worker: Worker, action: Action) -> None:
         run.warnings.append(back_text(record.id, record.details[BACK]))
 
 
-def _plan(run: TableRun) -> Action:
+def _plan(run: TableRun, blank: frozenset[str]) -> Action:
     limits = run.context.settings.limits
-    listing = list_raw(run.s3, run.state, run.snapshot, limits)
+    listing = replace(list_raw(run.s3, run.state, run.snapshot, limits), blank=blank)
     run.mark = signature(run.state, listing)
     if listing.expiry is not None and not listing.expiry.is_known and UNKNOWN_EXPIRY not in run.warnings:
         run.warnings.append(UNKNOWN_EXPIRY)

@@ -13,12 +13,12 @@ from glue_jobs.core.bins import groups
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.intake import TakeBatch
 from glue_jobs.core.partitioning import check_partitioning
-from glue_jobs.core.raw_names import CdcName, cdc_name
+from glue_jobs.core.raw_names import CdcName, cdc_name, is_transactions
 from glue_jobs.core.raw_reading import Reading
-from glue_jobs.core.record import DataFile, Generation
+from glue_jobs.core.record import DataFile, Generation, Input
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.schema_change import SchemaChange, reconcile
-from glue_jobs.core.work import Task, Work, input_of
+from glue_jobs.core.work import NothingForTable, Task, Work, input_of
 from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engine, Engines
 from glue_jobs.spark.load import foreign_files
@@ -43,8 +43,12 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
     column = state.timestamp_column or snapshot.timestamp_column
     reading = Reading(str(state.path), column, snapshot.schema, state.csv, task.settings.state_table)
     heads = _heads(place, action, reading, engines.for_bytes(action.size_bytes))
+    if not heads:
+        return Taken(_without_rows(task, action))
     action, heads = _cut(action, heads, task.settings.limits.batch_rows)
     fresh = [head for head in heads if head.file in action.files]
+    if all(is_transactions(head.file.key) and not head.rows for head in fresh):
+        raise NothingForTable(frozenset(head.file.key for head in fresh))
     for head in fresh:
         check_key_columns(head.schema, state.primary_key, head.where)
     change = reconcile(
@@ -73,7 +77,7 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         added=merged.added,
         superseded=merged.superseded,
         counts=replace(merged.counts, ignored=ignored, input_rows=input_rows, backward=backward),
-        inputs=tuple(head.input() for head in fresh),
+        inputs=_inputs(action, fresh),
         context=tuple(input_of(file) for file in action.context),
         skipped=tuple(input_of(file) for file in action.skipped),
         timestamp_column=timestamp,
@@ -87,8 +91,9 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
 
 
 def _heads(place: Place, action: TakeBatch, reading: Reading, engine: Engine) -> list[RawHead]:
-    """The heads of all files, late and context ones together, in DMS's order."""
-    files = sorted((*action.context, *action.files), key=lambda file: (cdc_name(file.key) or CdcName("", ""), file.key))
+    """The heads of all files, late and context ones together, in DMS's order; of those that are known to have no row there is none."""
+    read = (file for file in action.files if file.key not in action.blank)
+    files = sorted((*action.context, *read), key=lambda file: (cdc_name(file.key) or CdcName("", ""), file.key))
     late = frozenset(file.key for file in action.files) if action.late else frozenset()
     return read_heads(place, files, reading, late, engine)
 
@@ -98,7 +103,32 @@ def _cut(action: TakeBatch, heads: Sequence[RawHead], most_rows: int) -> tuple[T
     if action.late:
         return action, list(heads)
     kept = groups(list(heads), lambda head: head.rows, most_rows, len(heads))[0]
-    return replace(action, files=tuple(head.file for head in kept)), kept
+    if len(kept) == len(heads):
+        return action, kept
+    files = action.files[: action.files.index(kept[-1].file) + 1]
+    return replace(action, files=files, blank=action.blank.intersection(file.key for file in files)), kept
+
+
+def _inputs(action: TakeBatch, fresh: Sequence[RawHead]) -> tuple[Input, ...]:
+    """The files that the change takes, in their order, those without a row of the table among them."""
+    read = {head.file.key: head for head in fresh}
+    return tuple(read[file.key].input() if file.key in read else input_of(file, 0) for file in action.files)
+
+
+def _without_rows(task: Task, action: TakeBatch) -> Work:
+    """The change that only moves the cursor: so many transaction files have no row of the table that they need not be read again."""
+    return Work(
+        kind="incremental",
+        schema=task.snapshot.schema,
+        primary_key=task.snapshot.primary_key,
+        partitioning=task.snapshot.partitioning,
+        generation=task.snapshot.generation,
+        inputs=_inputs(action, ()),
+        skipped=tuple(input_of(file) for file in action.skipped),
+        timestamp_column=task.snapshot.timestamp_column,
+        cursor_after=f"{task.state.path.bucket}/{action.files[-1].key}",
+        last_full_load=task.snapshot.last_full_load,
+    )
 
 
 def _check_context(table: str, context: Sequence[RawHead], late: Sequence[RawHead], schema: Schema) -> None:

@@ -59,7 +59,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
         generation=Generation(
             snapshot.generation.number + 1,
             tuple(head.input() for head in heads),
-            _cdc_from(place, action, first_time) if action.reload else snapshot.generation.cdc_from,
+            _cdc_from(place, action, first_time) if action.reload or state.cdc_path else snapshot.generation.cdc_from,
         ),
         added=tuple(added),
         superseded=tuple(snapshot.files),
@@ -102,7 +102,10 @@ def foreign_files(place: Place, task: Task) -> tuple[str, ...]:
 
 
 def _cdc_from(place: Place, action: TakeLoad, first_time: str) -> str:
-    """The digits of the first CDC name that belongs to a reload: from its least commit time, else its first file's time less a margin."""
+    """The digits of the first CDC name that belongs to a reload: from its least commit time, else its first file's time less a margin.
+
+    It is also that of a first load whose changes come in transaction files: their folder is older than the table.
+    """
     if first_time:
         return "".join(char for char in first_time[:19] if char.isdigit())
     start = min(file.modified for file in action.files) - timedelta(minutes=place.limits.load_start_margin_minutes)

@@ -12,7 +12,8 @@ from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.csv_columns import form_used
 from glue_jobs.core.csv_form import DETAIL
 from glue_jobs.core.dms_columns import OP_COLUMN, before_images
-from glue_jobs.core.raw_names import RawFile
+from glue_jobs.core.paths import TablePath
+from glue_jobs.core.raw_names import RawFile, is_transactions
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Input
 from glue_jobs.core.schema import Schema
@@ -92,8 +93,12 @@ def is_csv(file: RawFile) -> bool:
 
 
 def only_of(reading: Reading, file: RawFile) -> tuple[str, str] | None:
-    """(schema, table) whose rows are taken, of a file that has the rows of several tables; None of all others."""
-    return None
+    """(schema, table) whose rows are taken, of a file that has the rows of several tables; None of all others. Both are spelled as the
+    table's folders are."""
+    if not is_transactions(file.key):
+        return None
+    path = TablePath.parse(reading.table)
+    return path.schema, path.table
 
 
 def csv_form(reading: Reading, heads: Sequence[RawHead]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from glue_jobs.aws.objects import READ_ATTEMPTS, hide, list_files, list_folders, read_bytes, write_bytes
+from glue_jobs.aws.objects import READ_ATTEMPTS, hide, list_files, read_bytes, write_bytes
 from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, RetryLater, TableBlocked
 from tests.aws.faults import Injected, RawBody, answer, lost_answer, s3_error
@@ -43,13 +43,6 @@ def test_a_listing_is_complete_over_its_pages(s3: Any, bucket: str) -> None:
     assert (keys, sent.sent) == ([f"t/{number}" for number in range(5)], 3)
 
 
-def test_a_listing_begins_after_a_key(s3: Any, bucket: str) -> None:
-    """The key itself is not in it."""
-    put(s3, bucket, "t/1", "t/2", "t/3")
-
-    assert [file.key for file in list_files(s3, bucket, "t/", start_after="t/2")] == ["t/3"]
-
-
 def test_a_listed_file_has_size_bare_etag_and_aware_time(s3: Any, bucket: str) -> None:
     """The ETag is without quotes, as records have it; the time is in UTC."""
     put(s3, bucket, "t/1", body=b"abc")
@@ -70,14 +63,6 @@ def test_unusual_characters_in_keys_come_back(s3: Any, bucket: str) -> None:
 def test_an_empty_prefix_lists_nothing(s3: Any, bucket: str) -> None:
     """No error where there is no object."""
     assert list(list_files(s3, bucket, "none/")) == []
-
-
-def test_folders_are_listed_by_name_over_pages(s3: Any, bucket: str) -> None:
-    """Only the level directly below, each once, no objects."""
-    put(s3, bucket, "p/a/1", "p/a/2", "p/b/c/1", "p/c/1", "p/d/1", "p/file")
-    small_pages(s3, "ListObjectsV2")
-
-    assert list(list_folders(s3, bucket, "p/")) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,9 @@ def full(age: timedelta = timedelta(days=1), **values: Any) -> Snapshot:
     return replace(snapshot, applied=inputs, generation=Generation(1, (known(load(), age),)))
 
 
-def planned(snapshot: Snapshot, *files: RawFile, expiry: Expiry | None = NEVER, after: str = "", **edits: Any) -> Action:
-    listing = replace(listing_of(*files), expiry=expiry, after=after)
+def planned(snapshot: Snapshot, *files: RawFile, expiry: Expiry | None = NEVER, seen: str = "", **edits: Any) -> Action:
+    gaps = (("", seen),) if seen else ()
+    listing = replace(listing_of(*files), expiry=expiry, gaps=gaps)
     return plan_table(state_of(snapshot, **{"OnRawFilesGone": "truncate", **edits}), snapshot, listing, NOW, Limits())
 
 
@@ -105,7 +106,7 @@ def test_files_whose_age_is_not_known_are_taken_for_old() -> None:
 
 def test_part_of_a_listing_is_not_enough() -> None:
     """Files before its start may be there."""
-    assert not isinstance(planned(full(), after=cdc(1).key), Truncate)
+    assert not isinstance(planned(full(), seen=cdc(1).key), Truncate)
 
 
 def test_files_from_before_those_that_are_known_are_enough_to_keep_the_rows() -> None:
@@ -173,6 +174,6 @@ def test_what_is_gone_is_said(files: tuple[RawFile, ...], edits: dict[str, Any],
 def test_only_what_the_listing_covers_is_said_to_be_gone() -> None:
     """A listing from the late window on says nothing of older files."""
     snapshot = full()
-    found = raw_gone(snapshot, replace(listing_of(load(), cdc(2)), after=cdc(1).key))
+    found = raw_gone(snapshot, replace(listing_of(load(), cdc(2)), gaps=(("", cdc(1).key),)))
 
     assert (found.gone, found.known, found.is_all) == ((), 2, False)

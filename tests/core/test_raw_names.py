@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glue_jobs.core.raw_names import RawFile, cdc_name, classify, is_ignored, list_after, load_number, window_start
+from glue_jobs.core.raw_names import RawFile, cdc_name, classify, in_order, is_ignored, is_transactions, load_number, window_start
 
 FOLDER = "dms/sales/orders/"
 NOW = datetime(2024, 5, 1, tzinfo=timezone.utc)
@@ -78,7 +78,17 @@ def test_separators_formats_and_date_folders_make_no_difference(name: str) -> No
         "20201117-156046033.parquet",
         "00001117-153046033.parquet",
         "٢٠٢٠1117-153046033.parquet",
-        "CDC_TXN-20201117153046033.csv",
+        "CDC_TXN-20201117-153046033.csv",
+        "CDC_TXN-20201117153046033.parquet",
+        "CDC_TXN-20201317153046033.csv",
+        "CDC_TXN-2020111715304.csv",
+        "cdc_txn-20201117153046033.csv",
+        "20200229-240000.parquet",
+        "19000229-000000.parquet",
+        "20210229-000000.parquet",
+        "20200229-000060.parquet",
+        "20200431-000000.parquet",
+        "20200400-000000.parquet",
     ],
 )
 def test_other_names_and_impossible_dates_are_no_cdc_files(name: str) -> None:
@@ -145,31 +155,33 @@ def test_a_window_before_the_calendars_begin_is_everything() -> None:
     assert (window_start("00010101-000000.csv", 24), window_start("00020101-000000.csv", 24)) == ("0", "0")
 
 
-def test_a_listing_begins_on_the_windows_day() -> None:
-    """A whole day, because a separator may be `-` or `_`."""
-    assert list_after(FOLDER, FOLDER + "20240501-120000000.parquet", 24) == FOLDER + "20240430"
+def test_transaction_files_are_in_order_with_others() -> None:
+    """By their times: a task may be changed to write them, and back."""
+    keys = [
+        "changes/CDC_TXN-20201117153046032.csv",
+        FOLDER + "20201117-1530460325.parquet",
+        "changes/CDC_TXN-20201117153046033.csv.gz",
+        FOLDER + "20201117-153047.csv",
+    ]
+    files = [RawFile(key, 1, "e", NOW) for key in keys]
+
+    assert [file.key for file in in_order(reversed(files))] == keys
+    assert [is_transactions(key) for key in keys] == [True, False, True, False]
 
 
-@pytest.mark.parametrize("cursor", ["", FOLDER + "2024/05/01/20240501-120000000.parquet", FOLDER + "00010101-000000.csv"])
-def test_folders_by_date_are_listed_whole(cursor: str) -> None:
-    """MMYYYYDD doesn't sort by time, and there is nothing before year 1000."""
-    assert list_after(FOLDER, cursor, 24) is None
+def test_a_transaction_file_has_no_place_in_a_tables_folder() -> None:
+    """Its rows are of all tables."""
+    listing = classify([raw("CDC_TXN-20201117153046033.csv")], FOLDER)
+
+    assert (len(listing.foreign), listing.cdc) == (1, ())
 
 
-@given(
-    cursor=st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)),
-    other=st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)),
-    hours=st.floats(0, 1000),
-    separator=st.sampled_from("-_"),
-)
-def test_no_name_of_the_window_is_left_out_of_the_listing(cursor: datetime, other: datetime, hours: float, separator: str) -> None:
-    """StartAfter may show more than the window, never less, and always the load files."""
-    key = FOLDER + cursor.strftime("%Y%m%d-%H%M%S123.parquet")
-    name = FOLDER + other.strftime(f"%Y%m%d{separator}%H%M%S123.parquet")
+@given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)))
+def test_every_time_is_a_time(time: datetime) -> None:
+    """The check by hand knows leap years."""
+    second = f"{time.year:04d}{time:%m%d-%H%M%S}"
 
-    start, found = list_after(FOLDER, key, hours), cdc_name(name)
+    name = cdc_name(f"{second}.csv")
 
-    assert start is not None
-    assert found is not None
-    assert name > start or found.digits < (window_start(key, hours) or "")
-    assert start < FOLDER + "LOAD00000001.parquet"
+    assert name is not None
+    assert name.time == time.replace(microsecond=0, tzinfo=timezone.utc)

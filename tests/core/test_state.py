@@ -117,6 +117,49 @@ def test_a_cursor_is_a_key_or_a_bare_name(text: str, cursor: str) -> None:
     assert read_state(item(LastIncrementalFile=text)).cursor == cursor
 
 
+SHARED = "s3://raw/dms/changes/"
+TXN = "CDC_TXN-20240501120000033.csv"
+
+
+@pytest.mark.parametrize("text", [SHARED, "s3a://raw/dms/changes", "dms/changes", " dms/changes/ "])
+def test_the_folder_of_transaction_files_is_an_address_or_a_folder_of_the_raw_bucket(text: str) -> None:
+    """DMS writes it beside the schemas."""
+    assert read_state(item(CdcPath=text)).cdc_path == SHARED
+
+
+@pytest.mark.parametrize("text", ["s3://other/dms/changes/", "s3://raw/", "/", "s3://raw/dms/sales/orders/changes/", "a/../b", "s3://"])
+def test_another_folder_of_transaction_files_is_refused(text: str) -> None:
+    """Of another bucket, of no folder, of the table's own files."""
+    with pytest.raises(TableBlocked, match="CdcPath") as raised:
+        read_state(item(CdcPath=text))
+
+    assert "s3://raw/folder/" in raised.value.message
+
+
+@pytest.mark.parametrize("text", ["", "null", None])
+def test_a_table_has_no_such_folder_unless_it_is_said(text: Any) -> None:
+    """DMS's default."""
+    assert read_state(item(CdcPath=text)).cdc_path == ""
+
+
+@pytest.mark.parametrize("text", [TXN, f"raw/dms/changes/{TXN}", f"s3://raw/dms/changes/{TXN}"])
+def test_a_cursor_may_be_a_transaction_file(text: str) -> None:
+    """As a key, or by its bare name."""
+    assert read_state(item(LastIncrementalFile=text, CdcPath=SHARED)).cursor == f"raw/dms/changes/{TXN}"
+
+
+def test_a_cursor_stays_when_the_task_goes_back_to_files_of_each_table() -> None:
+    """Its digits are still the place in the order."""
+    assert read_state(item(LastIncrementalFile=f"raw/dms/changes/{TXN}")).cursor == f"raw/dms/changes/{TXN}"
+
+
+@pytest.mark.parametrize("text", [f"other/dms/changes/{TXN}", f"raw/dms/changes/{CDC}"])
+def test_a_cursor_of_another_bucket_or_table_is_refused(text: str) -> None:
+    """Only transaction files are shared."""
+    with pytest.raises(TableBlocked, match="LastIncrementalFile"):
+        read_state(item(LastIncrementalFile=text, CdcPath=SHARED))
+
+
 def test_out_path_is_a_folder_however_it_is_written() -> None:
     """Connector schemes and missing slashes included."""
     assert [read_state(item(out_path=text)).out_path for text in (OUT, OUT.rstrip("/"), OUT.replace("s3", "s3a", 1))] == [OUT] * 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,14 +14,14 @@ from botocore.exceptions import ClientError
 
 from controller.raw_scope import RawScope, is_control_table, is_table, is_table_name
 from glue_jobs.aws.clients import Clients
-from glue_jobs.aws.objects import list_folders
+from glue_jobs.aws.pages import folders_passing
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import aws_error, error_code
 from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import MAX_CATALOG_NAME, MAX_NAME_BYTES, TablePath, find_path, lake_folder
 from glue_jobs.core.printable import printable
-from glue_jobs.core.raw_names import RawListing
+from glue_jobs.core.raw_names import TRANSACTIONS, RawListing
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState, default_item, read_state
@@ -49,13 +51,15 @@ class Facts:
 
 @dataclass(frozen=True)
 class Gathered:
-    """All of a plan's input. now: when it was read. refused: raw folders whose name can't be a table's."""
+    """All of a plan's input. now: when it was read. refused: raw folders whose name can't be a table's. notes: more
+    of what a person should know."""
 
     tables: tuple[Facts, ...]
     now: datetime
     limits: Limits
     scope: RawScope | None = None
     refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -68,15 +72,16 @@ class Gathered:
         ]
         if self.scope is not None and not self.tables:
             texts.append(no_tables(self.scope))
-        return tuple(texts)
+        return (*texts, *self.notes)
 
 
 @dataclass(frozen=True)
 class Discovered:
-    """The tables below the scope, and the folders whose name can't be a table's (`bucket/prefix/name`)."""
+    """The tables below the scope, the folders whose name can't be a table's (`bucket/prefix/name`), and those with transaction files."""
 
     paths: tuple[TablePath, ...] = ()
     refused: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,22 @@ def no_tables(scope: RawScope) -> str:
     )
 
 
+def unread_transactions(folder: str, tables: Iterable[Facts], state_table: str) -> list[str]:
+    """The warning that the changes of tables are unread in the transaction files of `folder`: of active tables that have no CDC file of
+    their own and name no such folder."""
+    states = [fact.state for fact in tables if fact.state and not fact.listing.cdc]
+    lacking = [state.path for state in states if state.active and state.has_source and not (state.cdc_path or state.cursor)]
+    if not lacking:
+        return []
+    names = ", ".join(printable(str(path)) for path in lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
+    key, value = (shlex.quote(json.dumps(part)) for part in ({"path": {"S": str(lacking[0])}}, {":folder": {"S": f"s3://{folder}"}}))
+    return [
+        f"s3://{printable(folder)} holds transaction files ({TRANSACTIONS}…, by PreserveTransactions and CdcPath), and {names} would get "
+        f"no changes, because the item does not say CdcPath: aws dynamodb update-item --table-name {shlex.quote(state_table)} --key {key} "
+        f"--update-expression 'SET CdcPath = :folder' --expression-attribute-values {value}"
+    ]
+
+
 def is_due(state: TableState) -> bool:
     """Whether a run may have something to do for the table, so that its files must be looked at."""
     rests = bool(state.paused) or (state.has_source and not state.active)
@@ -125,7 +146,9 @@ def gather(clients: Clients, table: StateTable, question: Question, now: datetim
     def read(fact: Facts) -> Facts:
         return _read_files(s3, fact, settings.limits, question.wants)
 
-    return Gathered(tuple(in_threads(read, chosen)), now, settings.limits, scope, found.refused)
+    tables = tuple(in_threads(read, chosen))
+    notes = tuple(text for folder in found.shared for text in unread_transactions(folder, tables, settings.state_table))
+    return Gathered(tables, now, settings.limits, scope, found.refused, notes)
 
 
 def read_items(table: StateTable, question: Question) -> list[dict[str, Any]]:
@@ -142,15 +165,17 @@ def read_items(table: StateTable, question: Question) -> list[dict[str, Any]]:
 
 
 def discover(s3: Any, scope: RawScope) -> Discovered:
-    """The folders `<prefix>/<schema>/<table>/`, control tables left out."""
-    schemas = [name.rstrip("/") for name in list_folders(s3, scope.bucket, scope.prefix)]
-    schemas = [name for name in schemas if name != CHANGES_FOLDER and scope.has_schema(name)]
+    """The folders `<prefix>/<schema>/<table>/`, control tables left out. A folder of transaction files looks like a schema's."""
+    names, has_transactions = folders_passing(s3, scope.bucket, scope.prefix, TRANSACTIONS)
+    schemas = [name for name in names if name != CHANGES_FOLDER and scope.has_schema(name)]
     refused = [f"{scope.bucket}/{scope.prefix}{name}/" for name in schemas if not is_table_name(name)]
     safe = [name for name in schemas if is_table_name(name)]
-    listed = in_threads(lambda schema: [name.rstrip("/") for name in list_folders(s3, scope.bucket, f"{scope.prefix}{schema}/")], safe)
+    listed = in_threads(lambda schema: folders_passing(s3, scope.bucket, f"{scope.prefix}{schema}/", TRANSACTIONS), safe)
+    shared = [f"{scope.bucket}/{scope.prefix}"] if has_transactions else []
+    shared += [f"{scope.bucket}/{scope.prefix}{schema}/" for schema, (_, has_some) in zip(safe, listed) if has_some]
     paths: list[TablePath] = []
-    for schema, names in zip(safe, listed):
-        for name in names:
+    for schema, (tables, _) in zip(safe, listed):
+        for name in tables:
             path = scope.table(schema, name)
             if is_control_table(name):
                 continue
@@ -158,7 +183,7 @@ def discover(s3: Any, scope: RawScope) -> Discovered:
                 paths.append(path)
             else:
                 refused.append(str(path))
-    return Discovered(tuple(paths), tuple(refused))
+    return Discovered(tuple(paths), tuple(refused), tuple(shared))
 
 
 def _register(table: StateTable, found: Iterable[TablePath], items: dict[str, dict[str, Any]], question: Question) -> set[str]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 
 from glue_jobs.core.intake import Action, TakeBatch
 from glue_jobs.core.raw_names import RawFile, cdc_name
 from glue_jobs.core.state import TableState
 
+LOAD_INCREMENTAL = "LoadIncremental"  # the job that takes CDC files
+
 
 def lag_seconds(state: TableState, cdc: Sequence[RawFile], held_back: Action | None) -> float | None:
     """Seconds from the cursor, or without one from the first pending file, to the newest CDC file; None for a table never loaded.
 
-    held_back: what would be done if nothing stood in the way (`unhindered`).
+    held_back: what would be done if nothing stood in the way (`unhindered`). Transaction files of which a run saw that they have no row
+    of the table move no cursor: what is older than such a run is not behind.
     """
     newest = max((name for name in (cdc_name(file.key) for file in cdc) if name), default=None)
     if newest is None or not state.head:
@@ -20,4 +24,15 @@ def lag_seconds(state: TableState, cdc: Sequence[RawFile], held_back: Action | N
     since = cdc_name(state.cursor)
     if since is None and isinstance(held_back, TakeBatch) and held_back.files:
         since = cdc_name(held_back.files[0].key)
-    return max(0.0, (newest.time - since.time).total_seconds()) if since is not None else 0.0
+    if since is None:
+        return 0.0
+    return max(0.0, (newest.time - max(since.time, _looked(state))).total_seconds())
+
+
+def _looked(state: TableState) -> datetime:
+    """When a run last took all that there was for a table with transaction files; long ago where none did, or there are none."""
+    text, outcome = str(state.last_run.get("time") or ""), state.last_run.get("outcome")
+    all_taken = state.last_run.get("job") == LOAD_INCREMENTAL and outcome in ("committed", "nothing") and not state.paused
+    if not (state.cdc_path and text and all_taken):
+        return datetime(1, 1, 1, tzinfo=timezone.utc)
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))

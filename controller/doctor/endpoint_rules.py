@@ -44,8 +44,9 @@ RULES: tuple[Rule, ...] = (
         {"DataFormat": "parquet"},
     ),
     Rule(
-        BLOCKS, "PreserveTransactions", lambda settings: bool(settings.get("PreserveTransactions")),
-        "the changes of all tables come in files of one folder, as CSV: no table gets any",
+        WARNS, "PreserveTransactions", lambda settings: bool(settings.get("PreserveTransactions")),
+        "the changes of all tables come in files of one folder, as CSV: each table's item must say CdcPath (docs/layouts.md), and each run"
+        " reads the new files once for each table",
         {"PreserveTransactions": False, "CdcPath": ""},
     ),
     Rule(
@@ -83,12 +84,6 @@ RULES: tuple[Rule, ...] = (
         lambda settings: bool(settings.get("DatePartitionEnabled")) and settings.get("DatePartitionSequence") in OLD_ORDER,
         "folders do not sort by time: each run lists all CDC files of a table instead of the newest",
         {"DatePartitionSequence": "YYYYMMDD"},
-    ),
-    Rule(
-        WARNS, "DatePartitionDelimiter",
-        lambda settings: bool(settings.get("DatePartitionEnabled")) and settings.get("DatePartitionSequence") not in OLD_ORDER,
-        "CDC files lie in folders by date, whatever the delimiter: each run lists all of a table's files instead of the newest",
-        {"DatePartitionEnabled": False},
     ),
     Rule(
         WARNS, "CannedAclForObjects",

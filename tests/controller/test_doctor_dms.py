@@ -24,7 +24,7 @@ GOOD = {
 }  # fmt: skip
 HURTS: dict[str, tuple[str, Any]] = {
     "DataFormat": (BLOCKS, "csv"),
-    "PreserveTransactions": (BLOCKS, True),
+    "PreserveTransactions": (WARNS, True),
     "CdcPath": (BLOCKS, "changes"),
     "CdcInsertsOnly": (WARNS, True),
     "CdcInsertsAndUpdates": (WARNS, True),
@@ -51,10 +51,10 @@ def test_settings_of_an_endpoint() -> None:
     assert endpoint_findings(endpoint(CannedAclForObjects="bucket-owner-full-control", CdcMaxBatchInterval=60), True) == []
     dated = [endpoint_findings(endpoint(DatePartitionEnabled=True, DatePartitionSequence=name), False) for name in ("YYYYMMDD", "DDMMYYYY")]
     assert [[finding.found for finding in some] for some in dated] == [
-        ["DatePartitionDelimiter=(not set)"],
+        [],
         ["DatePartitionSequence=DDMMYYYY"],
     ]
-    assert {each.name for each in RULES} == {*HURTS, "DatePartitionDelimiter", "DatePartitionSequence"}
+    assert {each.name for each in RULES} == {*HURTS, "DatePartitionSequence"}
 
     for each in (*RULES, RELOAD_START):
         assert not each.hurts({**GOOD, **each.better})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -99,6 +101,47 @@ def test_a_name_too_long_for_the_catalog_is_refused(world: World) -> None:
 
 
 TAKEN = ["Order Details", "a=b", "a%2Fb", "a+b", "o'x", 'say "x"', "tick`s", "a.b.c", "😀", "$(x)", "größe"]
+
+
+TXN = "CDC_TXN-20240501010000000.csv"
+
+
+def test_transaction_files_beside_the_schemas_are_said_with_the_line_that_reads_them(world: World) -> None:
+    """Active tables without changes of their own; the line sets the attribute."""
+    world.put_raw(ORDERS, LOAD)
+    world.put_raw(STORES, LOAD)
+    world.clients.s3.put_object(Bucket="raw-bucket", Key=f"dms/changes/{TXN}", Body=b"x")
+    look(world)
+    assert look(world).warnings == ()  # nobody keeps the tables up
+
+    for path in (ORDERS, STORES):
+        world.table.set_attributes(str(path), {"ActiveFlag": "true"})
+    (warning,) = look(world).warnings
+
+    assert all(words in warning for words in ("s3://raw-bucket/dms/changes/", str(ORDERS), str(STORES), "CDC_TXN-"))
+    line = shlex.split(warning[warning.index("aws dynamodb") :])
+    told = {name: json.loads(line[line.index(name) + 1]) for name in ("--key", "--expression-attribute-values")}
+    assert line[line.index("--table-name") + 1] == SETTINGS.state_table
+    expression = line[line.index("--update-expression") + 1]
+    world.clients.dynamodb.update_item(
+        TableName=SETTINGS.state_table,
+        Key=told["--key"],
+        UpdateExpression=expression,
+        ExpressionAttributeValues=told["--expression-attribute-values"],
+    )
+
+    found = look(world)
+    assert [fact.listing.cdc[0].base for fact in found.tables if fact.listing.cdc] == [TXN]
+    assert str(ORDERS) not in found.warnings[0].split("aws dynamodb")[0]
+
+
+def test_tables_with_changes_of_their_own_are_not_spoken_of(world: World) -> None:
+    """Another task may write the transaction files."""
+    world.put_loaded(ORDERS, LOAD)
+    world.put_raw(ORDERS, "20240501-010000000.parquet")
+    world.clients.s3.put_object(Bucket="raw-bucket", Key=f"dms/changes/{TXN}", Body=b"x")
+
+    assert look(world).warnings == ()
 
 
 def test_special_names_are_taken_and_found_by_path(world: World) -> None:

@@ -11,9 +11,9 @@ from controller.gather import Facts
 from controller.plan import plan_run
 from controller.status import TableStatus, check, read_status, status_dict, wants_files
 from glue_jobs.core.errors import blocked
-from glue_jobs.core.raw_names import Expiry, RawFile
+from glue_jobs.core.raw_names import Expiry, RawFile, with_transactions
 from glue_jobs.core.state import read_state
-from tests.controller.world import facts, gathered, item_of, raw_file, table_path
+from tests.controller.world import NOW, facts, gathered, item_of, raw_file, table_path
 
 ORDERS = table_path()
 LOAD = raw_file(ORDERS, "LOAD00000001.parquet", 1000)
@@ -85,6 +85,26 @@ def test_lag_is_from_the_cursor_to_the_newest_file() -> None:
 def test_lag_without_a_cursor_is_from_the_first_pending_file() -> None:
     """After the first load nothing was applied yet."""
     assert one(facts(ORDERS, CDC[0], CDC[2], loaded=(LOAD,))).lag_seconds == 2 * 3600
+
+
+@pytest.mark.parametrize(
+    ("last", "hours"),
+    [
+        ({"job": "LoadIncremental", "outcome": "nothing", "time": "2024-05-01T03:30:00Z"}, 0.5),
+        ({"job": "LoadIncremental", "outcome": "failed", "time": "2024-05-01T03:30:00Z"}, 4),
+        ({"job": "LoadInitial", "outcome": "nothing", "time": "2024-05-01T03:30:00Z"}, 4),
+        ({"job": "LoadIncremental", "outcome": "committed", "time": "2024-05-01T09:30:00Z"}, 0),
+        ({}, 4),
+    ],
+)
+def test_lag_of_a_table_with_transaction_files_is_from_the_last_run_that_saw_them(last: dict[str, str], hours: float) -> None:
+    """Files without a row of the table move no cursor, and would look like a table that is left behind."""
+    fact = facts(ORDERS, loaded=(LOAD, raw_file(ORDERS, "20240501-000000000.parquet")), CdcPath="dms/changes", LastRun=last)
+    shared = [RawFile(f"dms/changes/CDC_TXN-202405010{hour}0000000.csv", 1, "e", NOW) for hour in range(1, 5)]
+
+    table = one(replace(fact, listing=with_transactions(fact.listing, shared)))
+
+    assert (table.lag_seconds, table.pending_files) == (hours * 3600, 4)
 
 
 def test_lag_of_an_up_to_date_and_of_an_unloaded_table() -> None:

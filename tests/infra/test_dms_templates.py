@@ -33,8 +33,8 @@ SETTINGS = {  # of the S3 target, with what another value would do
     "IncludeOpForFullLoad": True,
     "CdcInsertsOnly": False,  # no updates, no deletes
     "CdcInsertsAndUpdates": False,  # no deletes
-    "PreserveTransactions": False,  # CSV in one folder
-    "DatePartitionEnabled": False,  # nothing can be listed from the cursor on
+    "PreserveTransactions": False,  # CSV in one folder, which every table reads
+    "DatePartitionEnabled": False,
     "ParquetTimestampInMillisecond": False,  # microseconds are lost
     "TimestampColumnName": "dms_timestamp",
     "UseTaskStartTimeForFullLoadTimestamp": True,

@@ -25,9 +25,10 @@ _CHANGED = frozenset({"PreconditionFailed", "412"})
 _SHORTER = frozenset({"InvalidRange", "416"})
 
 
-def list_files(s3: S3Client, bucket: str, prefix: str) -> Iterator[RawFile]:
-    """The objects below `prefix` in the order of their keys."""
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+def list_files(s3: S3Client, bucket: str, prefix: str, start_after: str | None = None) -> Iterator[RawFile]:
+    """The objects below `prefix` in the order of their keys; with `start_after` only those whose key is greater."""
+    options: dict[str, Any] = {"StartAfter": start_after} if start_after else {}
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, **options):
         for entry in page.get("Contents", ()):
             yield RawFile(entry["Key"], entry["Size"], bare_etag(entry["ETag"]), entry["LastModified"])
 

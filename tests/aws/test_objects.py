@@ -43,6 +43,13 @@ def test_a_listing_is_complete_over_its_pages(s3: Any, bucket: str) -> None:
     assert (keys, sent.sent) == ([f"t/{number}" for number in range(5)], 3)
 
 
+def test_a_listing_begins_after_a_key(s3: Any, bucket: str) -> None:
+    """The key itself is not in it."""
+    put(s3, bucket, "t/1", "t/2", "t/3")
+
+    assert [file.key for file in list_files(s3, bucket, "t/", start_after="t/2")] == ["t/3"]
+
+
 def test_a_listed_file_has_size_bare_etag_and_aware_time(s3: Any, bucket: str) -> None:
     """The ETag is without quotes, as records have it; the time is in UTC."""
     put(s3, bucket, "t/1", body=b"abc")

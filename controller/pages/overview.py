@@ -91,7 +91,8 @@ def _standing(fact: Facts, status: TableStatus) -> tuple[str, str, str]:
     if state.lease_owner:
         return "running", "a run has its lease", ""
     if status.state == "paused":
-        return "paused", status.reason, f"`dmslake activate {state.path.in_shell}` lets it go on"
+        told = "`dmslake " in status.reason  # of a pause by a rollback or a staged change
+        return "paused", status.reason, "" if told else f"`dmslake activate {state.path.in_shell}` lets it go on"
     if status.state == "inactive":
         return "inactive", _why_inactive(state), f"`dmslake activate {state.path.in_shell} --primary-key COLUMNS`"
     if status.state in BEHIND or status.state == WAITING or status.pending_files:

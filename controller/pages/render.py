@@ -19,7 +19,7 @@ import glue_jobs
 from controller.history import HEAD, LIVE, LOST, STEP, UNDONE
 from controller.pages import drawing, links, text
 from controller.pages.links import Links, LiveLinks, ReportLinks
-from controller.pages.views import ChangePage, DiffPage, ErrorPage, Overview, Page, Partition, Report, Step, TablePage
+from controller.pages.views import ChangePage, DiffPage, ErrorPage, Overview, Page, Partition, Report, RowsApart, Step, TablePage
 from glue_jobs.core.printable import printable
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -151,6 +151,12 @@ def _timeline(steps: tuple[Step, ...]) -> drawing.Picture:
     return drawing.timeline(steps)
 
 
+def _number_columns(rows: RowsApart) -> frozenset[int]:
+    """The places of the columns that hold numbers, as far as the rows that are shown tell."""
+    shown = [*rows.inserted, *rows.deleted, *(update.after for update in rows.updated)]
+    return frozenset(at for row in shown for at, given in enumerate(row) if text.is_number(given))
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -159,7 +165,7 @@ def _environment() -> Environment:
         name=text.name, sentence=text.sentence, value=text.value, spelled=printable, count=text.count, size=text.size,
         duration=text.duration, change_id=text.change_id, moment=text.moment, exact=text.exact, factor=text.factor, iso=_iso,
         spark=drawing.spark, sizes=_sizes, timeline=_timeline, standing=lambda word: _STANDINGS[word][0],
-        standing_sentence=lambda word: _STANDINGS[word][1],
+        number_columns=_number_columns, standing_sentence=lambda word: _STANDINGS[word][1],
     )  # fmt: skip
     environment.tests["a_number"] = text.is_number
     environment.globals["history_command"] = lambda path: f"dmslake history {shlex.quote(path)} --all"

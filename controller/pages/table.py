@@ -20,6 +20,7 @@ from glue_jobs.core.state import TableState
 PARTITIONS_SHOWN = 50
 SIZES_SHOWN = 40  # files of one partition that are drawn
 PENDING_SHOWN = 20
+LAST = {"to undo it": "to undo the last change"}  # of what can be done with the head
 
 
 def table_page_of(
@@ -108,6 +109,6 @@ def commands_of(state: TableState | None, ways: Sequence[tuple[str, str]]) -> li
     else:
         commands.append(Command("to bring it up to date", f"dmslake run {path}"))
     if state.head:
-        commands += [Command(f"{does} (the last change)", line) for does, line in ways[:1]]
+        commands += [Command(LAST.get(does, does), line) for does, line in ways]
         commands.append(Command("to check that the lake is what it should be", f"dmslake verify {path}"))
     return commands

@@ -7,7 +7,7 @@
   };
   const table = document.querySelector("table.tables");
   if (table) {
-    const body = table.tBodies[0], rows = [...body.rows];
+    const parts = [...table.tBodies]; // of each table one: its row, and why it stands so
     const words = document.getElementById("words"), shown = document.getElementById("shown");
     for (const part of document.querySelectorAll(".with-script")) part.hidden = false;
 
@@ -15,9 +15,10 @@
       const wanted = words.value.trim().toLowerCase();
       const only = document.querySelector("input[name=only]:checked").value;
       let count = 0;
-      for (const row of rows) {
-        row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
-        count += !row.hidden && (!only || row.dataset.state === only);
+      for (const part of parts) {
+        const isMeant = part.textContent.toLowerCase().includes(wanted);
+        for (const row of part.rows) row.hidden = !isMeant;
+        count += isMeant && (!only || part.dataset.state === only);
       }
       shown.textContent = wanted ? count + " shown" : "";
       kept.set("words", words.value);
@@ -26,12 +27,12 @@
     const sort = (head, downwards) => {
       const place = head.cellIndex, sign = downwards ? -1 : 1;
       const value = head.dataset.sort === "number"
-        ? (row) => Number(row.cells[place].dataset.value)
-        : (row) => row.cells[place].dataset.value.toLowerCase();
+        ? (part) => Number(part.rows[0].cells[place].dataset.value)
+        : (part) => part.rows[0].cells[place].dataset.value.toLowerCase();
       const order = (a, b) => (value(a) < value(b) ? -sign : value(a) > value(b) ? sign : 0);
       for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", downwards ? "descending" : "ascending");
-      body.append(...[...rows].sort(order));
+      table.append(...[...parts].sort(order));
       kept.set("sort", place + (downwards ? "-" : "+"));
     };
     for (const head of table.querySelectorAll("th[data-sort]")) {

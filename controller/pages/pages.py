@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 
 from controller.gather import Facts, Gathered, in_threads
@@ -19,7 +20,7 @@ from controller.session import Session
 from controller.status import TableStatus, read_status, wants_files
 from controller.ways import ways
 from glue_jobs.aws.translate import translated
-from glue_jobs.core.errors import DmslakeError, TableBlocked, name_table
+from glue_jobs.core.errors import DmslakeError, TableBlocked, UsageError, name_table
 from glue_jobs.core.state import TableState
 
 STEPS_SHOWN = 50  # changes on a table's page
@@ -96,11 +97,24 @@ class Pages:
         """One table's facts; errors in our words, with the table's name in their way out. files: its snapshot and raw files too."""
         try:
             with translated():
-                gathered = self._session.gather((path,), wants=wants_files if files else lambda state: False)
+                gathered = self._one(path, files)
                 (fact,) = gathered.tables
                 yield gathered, fact
         except DmslakeError as error:
             raise name_table(error, path) from None
+
+    def _one(self, path: str, files: bool) -> Gathered:
+        """One table; also one that the overview found below the raw folder, and that has no item until a run gives it one."""
+        try:
+            return self._session.gather((path,), wants=wants_files if files else lambda state: False)
+        except UsageError as error:
+            if error.code != "unknown-table" or not self._session.settings.raw:
+                raise
+            found = self._session.gather(wants=lambda state: False)
+            new = tuple(fact for fact in found.tables if fact.is_new and fact.path == path)
+            if not new:
+                raise
+            return replace(found, tables=new)
 
     def _walks(self, gathered: Gathered, most_read: int | None) -> tuple[Mapping[str, Walk], int]:
         """The last changes of the tables, of the most lately changed first, and of how many they were left for another time."""

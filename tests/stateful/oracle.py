@@ -285,10 +285,11 @@ class Oracle:
         if not taken:
             return None
         if late:
-            # The winners among the late files and all that was applied after the first of them, for the late files' keys only.
-            keys = {key for _, key, _ in self.rows_of(late)}
-            ranked = self.rows_of({*late, *(name for name in head.applied if name >= late[0])})
-            rows = changed(head.rows, [row for row in ranked if row[1] in keys])
+            # Only the keys whose last change, of all applied and late files, stands in a late one: what came since, a correction among
+            # it, stays as it is for the others.
+            since = sorted({*late, *(name for name in head.applied if name >= late[0])})
+            last = {key: name for name in since for _, key, _ in self.rows_of([name])}
+            rows = changed(head.rows, [row for row in self.rows_of(late) if last[row[1]] in late])
             cursor = self.item.cursor
         else:
             rows, cursor = changed(head.rows, self.rows_of(pending)), pending[-1]

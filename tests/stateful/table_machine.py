@@ -332,6 +332,7 @@ class TableMachine(RuleBasedStateMachine):
         if disturbed is None:
             ended = self.table.commit(change, lease_seconds=LONG_LEASE)
             refused = {ended.error.code} if ended.error else set()
+            why = str(ended.error)
         else:
             self._die(disturbed, lambda table: table.commit(change, lease_seconds=LONG_LEASE).code)
         self.world.look()
@@ -340,7 +341,7 @@ class TableMachine(RuleBasedStateMachine):
         if disturbed is None:
             assert was_committed != bool(refused - {"staged-gone"}), (refused, self.staged[change])
             if refused:
-                assert refused <= self._why_refused(change, before), (refused, self._why_refused(change, before))
+                assert refused <= self._why_refused(change, before), (why, self._why_refused(change, before))
             self.seen["committed" if was_committed else f"refused {min(refused)}"] += 1
 
     def _commit_of(self, change: str) -> Step:

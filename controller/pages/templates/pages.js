@@ -5,6 +5,17 @@
     get(name) { try { return sessionStorage.getItem("dmslake-" + name); } catch { return null; } },
     set(name, value) { try { sessionStorage.setItem("dmslake-" + name, value); } catch { /* a page of a file may have none */ } },
   };
+
+  // In the place of the document's own refresh, which would take from a person what they are at.
+  const seconds = Number(document.body.dataset.refresh);
+  if (seconds) {
+    const opened = [...document.querySelectorAll("details")].map((part) => [part, part.open]);
+    const fields = [...document.querySelectorAll("form input:not([type=hidden])")];
+    const isBusy = () => document.hidden || !getSelection().isCollapsed || document.querySelector(":focus-visible")
+      || fields.some((field) => field.value !== field.defaultValue) || opened.some(([part, open]) => part.open !== open);
+    setInterval(() => { if (!isBusy()) location.reload(); }, seconds * 1000);
+  }
+
   const table = document.querySelector("table.tables");
   if (table) {
     const parts = [...table.tBodies]; // of each table one: its row, and why it stands so

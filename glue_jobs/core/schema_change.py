@@ -21,8 +21,9 @@ class SchemaChange:
     absent: tuple[str, ...] = ()
 
 
-def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: bool = False) -> SchemaChange:
-    """The schema that holds the lake's rows and the batch's. lake: () for a new table or a reload.
+def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: bool = False, late: bool = False) -> SchemaChange:
+    """The schema that holds the lake's rows and the batch's. lake: () for a new table or a reload. late: the batch's files come behind
+    others that were applied, so that they don't say which columns the source has by now.
 
     Raises TableBlocked where a person must decide: a rename can't be told from drop and add (`accept` takes it as drop and
     add), a type changed in a way that could lose values, two columns differ only by case.
@@ -34,10 +35,12 @@ def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: 
             columns[column.name] = _merged(table, key, columns.get(column.name), column)
         _check_case(table, key, columns)
     added = [name for name in columns if find(lake, name) is None]
-    gone = [column.name for column in lake if not column.absent and column.name not in sent]
+    gone = [column.name for column in lake if not column.absent and column.name not in sent and not late]
     if not accept:
         _check_renames(table, lake, batch)
     present = {column.name for _, schema in batch[-1:] for column in schema} if batch else sent
+    if late:
+        present = (present - {column.name for column in lake}) | {column.name for column in lake if not column.absent}
     # A column that comes back may stand elsewhere at the source than it did.
     in_place = {column.name for column in lake if not column.absent or column.name not in present}
     result = tuple(

@@ -56,6 +56,7 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         snapshot.schema,
         [(head.where, head.schema.columns) for head in fresh],
         accept=state.request == "schema-accept",
+        late=action.late,
     )
     _check_context(state.path.in_shell, [head for head in heads if head not in fresh], fresh, change.schema)
     partitioning = state.partitioning if snapshot.is_empty else snapshot.partitioning

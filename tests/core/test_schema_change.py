@@ -60,6 +60,26 @@ def test_a_new_tables_columns_are_those_of_all_its_files() -> None:
 
 
 @pytest.mark.parametrize(
+    ("lake", "late", "after"),
+    [
+        ("id int, gone string!", "id int, gone string", "id int, gone string!"),
+        ("id int, new string", "id int", "id int, new string"),
+        ("id int, gone string!, new string", "id bigint, gone string", "id bigint, gone string!, new string"),
+        ("id int", "id int, only_there string", "id int, only_there string"),
+    ],
+)
+def test_a_late_file_does_not_say_which_columns_there_are_now(lake: str, late: str, after: str) -> None:
+    """It is from before a column went, or came; and the next new column is no rename of one that went long ago."""
+    found = reconcile("t", schema(lake), [("late", schema(late))], late=True)
+
+    assert (found.schema, found.absent) == (schema(after), ())
+    if "!" in after:
+        current = tuple(column for column in found.schema if not column.absent)
+        next_file = ("next", (*current, Column("newer", "int")))
+        assert reconcile("t", found.schema, [next_file]).added == ("newer",)
+
+
+@pytest.mark.parametrize(
     "batch", [["id int, title string"], ["id int, title string", "id int"], ["id int, name string", "id int, title string"]]
 )
 def test_a_rename_is_not_guessed(batch: list[str]) -> None:

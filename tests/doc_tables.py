@@ -15,7 +15,7 @@ import yaml
 
 from controller.cli.call import MEANINGS
 from glue_jobs.core.limits import MIB, Limits
-from glue_jobs.core.schema import ARROW_TO_LAKE
+from glue_jobs.core.schema import ARROW_TO_LAKE, DMS_TO_ARROW, lake_type
 from glue_jobs.core.settings import DEFAULTS
 from infra.aws import LAKE
 
@@ -44,6 +44,19 @@ def types_table() -> str:
     return markdown(("Arrow type of the raw column", "lake type"), [(f"`{arrow}`", f"`{lake}`") for arrow, lake in ARROW_TO_LAKE.items()])
 
 
+def dms_types_table() -> str:
+    """The types of DMS's own → what the lake has."""
+    rows = []
+    for name, arrow in DMS_TO_ARROW.items():
+        lake = lake_type(arrow)
+        assert lake is not None
+        kind, _, setting = name.partition(", ")
+        told = f"`{kind}`" + (f" with `{setting}`" if setting else "")
+        parametrised = name == "NUMERIC"
+        rows.append((told, "`decimal128(p, s)`" if parametrised else f"`{arrow}`", "`decimal(p,s)`" if parametrised else f"`{lake}`"))
+    return markdown(("type of DMS", "Arrow type of the raw column", "lake type"), rows)
+
+
 class _Template(yaml.SafeLoader):
     """Reads a template; of CloudFormation's functions, which stand in no parameter, nothing is kept."""
 
@@ -67,6 +80,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "settings": settings_table,
     "limits": limits_table,
     "types": types_table,
+    "dms_types": dms_types_table,
     "parameters": parameters_table,
 }
 

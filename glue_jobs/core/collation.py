@@ -20,7 +20,7 @@ WORDS = {
 }
 # Combining classes of marks that a collation counts with the letter itself: signs of a syllable's vowel, and the one that ends it.
 _VOWEL_SIGNS = frozenset({0, 9, 84, 91, 103, 118, 129, 130, 132})
-_DOTTED_I = "\u0130"  # the only letter whose small one is two characters
+_OTHER_SIGMA, _SIGMA = "ς", "σ"  # the only capital letter with two small ones
 
 _MYSQL = re.compile(r"(utf8|utf8mb3|utf8mb4|ucs2|utf16|utf16le|utf32|ascii)_(.+)")
 _MYSQL_TAILS = {
@@ -86,7 +86,7 @@ EXACT = Collation()
 
 def _small(char: str) -> str:
     """The small letter, each by itself: what stands around it must not matter, as it does for a sigma at a word's end."""
-    return "i" if char == _DOTTED_I else char.lower()
+    return _SIGMA if char == _OTHER_SIGMA else char.lower()
 
 
 def parse_collation(text: str) -> Collation:

@@ -21,8 +21,34 @@ SIMPLE_TYPES = (
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
-# What DMS writes (the name of the Arrow type it is read as) → the lake's type. docs/types.md shows this very table.
-# Parametrised types (decimal, timestamp, time) are handled in `lake_type`.
+# The types of DMS's own, as its guide has them for Parquet → the Arrow type that a file's column is read as. docs/types.md shows this very
+# table, with the lake's type for each.
+DMS_TO_ARROW: dict[str, str] = {
+    "BOOLEAN": "bool",
+    "INT1": "int8",
+    "INT2": "int16",
+    "INT4": "int32",
+    "INT8": "int64",
+    "UINT1": "uint8",
+    "UINT2": "uint16",
+    "UINT4": "uint32",
+    "UINT8": "uint64",
+    "REAL4": "float",
+    "REAL8": "double",
+    "NUMERIC": "decimal128(38, 10)",
+    "DATE": "date32[day]",
+    "TIME": "time32[ms]",
+    "DATETIME": "timestamp[us]",
+    "DATETIME, ParquetTimestampInMillisecond": "timestamp[ms]",
+    "STRING": "string",
+    "WSTRING": "string",
+    "CLOB": "string",
+    "NCLOB": "string",
+    "BYTES": "binary",
+    "BLOB": "binary",
+}
+# What a raw file's column is read as (the name of its Arrow type) → the lake's type. docs/types.md shows this table too.
+# Parametrised types (decimal, timestamp, dictionary) are handled in `lake_type`.
 ARROW_TO_LAKE: dict[str, str] = {
     "bool": "boolean",
     "int8": "tinyint",

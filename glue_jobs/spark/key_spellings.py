@@ -17,7 +17,7 @@ Spellings = tuple[str, str]
 
 
 def two_spellings(rows: pa.Table, key: Sequence[str]) -> Spellings | None:
-    """Two keys of the rows that are different texts and one key; None if there are none, or the key has no collation."""
+    """Two keys of the rows, as messages show them, that are different texts and one key. None if there are none, as without a collation."""
     if not collation_of(key):
         return None
     spelled = GivenKeys.of(rows, tuple(str(name) for name in key)).table
@@ -40,7 +40,7 @@ def not_unique(shape: Shape, surplus: int, spellings: Spellings | None) -> Table
         what,
         where=shape.table,
         expected=f"one row for all spellings of a key (KeyCollation {collation_of(shape.key)})",
-        found=f"{spellings[0]!r} and {spellings[1]!r}",
+        found=" and ".join(spellings),
         todo="set KeyCollation to the source's collation; if it is that, the lake has an old row more: reload the table in DMS, then "
         "`dmslake reload PATH`",
     )
@@ -53,6 +53,6 @@ def spelled_twice(shape: Shape, spellings: Spellings) -> TableBlocked:
         "the full load has two keys that KeyCollation takes for one",
         where=shape.table,
         expected=f"one spelling of a key (KeyCollation {collation_of(shape.key)})",
-        found=f"{spellings[0]!r} and {spellings[1]!r}",
+        found=" and ".join(spellings),
         todo="set KeyCollation to the source's collation; if it is that, the key was written anew during the load: reload the table in DMS",
     )

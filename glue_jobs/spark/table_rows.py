@@ -124,7 +124,7 @@ def _surplus_rows(engine: SparkEngine, place: Place, shape: Shape, plan: TablePl
     groups = rows.groupBy(*key_names(shape)).agg(F.count("*").alias("count"), F.min(spelled).alias("one"), F.max(spelled).alias("other"))
     pair = F.max(F.when(F.col("one") != F.col("other"), F.struct("one", "other")))
     surplus, spellings = groups.where("count > 1").agg(F.sum(F.col("count") - 1), pair).collect()[0]
-    return int(surplus or 0), (spellings["one"], spellings["other"]) if spellings else None
+    return int(surplus or 0), (repr(spellings["one"]), repr(spellings["other"])) if spellings else None
 
 
 def _source_rows(engine: SparkEngine, place: Place, shape: Shape, sources: Sequence[RowSource], parts: list[str]) -> Any:

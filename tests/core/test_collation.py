@@ -1,0 +1,151 @@
+"""Collations: names and words, the form of a text, and key columns that know how they compare."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glue_jobs.core.collation import (
+    EXACT,
+    Collation,
+    KeyColumn,
+    collated,
+    collated_as,
+    collation_of,
+    column_collation,
+    is_same_key,
+    parse_collation,
+)
+from glue_jobs.core.errors import UsageError
+
+COLLATIONS = st.builds(Collation, st.booleans(), st.booleans(), st.booleans())
+# Letters whose small or decomposed form is odd, marks, blanks and some of every kind of text.
+HARD = "aAéÉß ſςΣİıIǅﬁÅÅ①Ａ￫ガがパ한ก็ำकिकुक्ष्\u0301\u0308\u0345\u200d\u00a0\u1e9e\u0130"
+TEXTS = st.text(st.sampled_from(HARD) | st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ""),
+        ("ci", "ci"),
+        ("pad, AI ,ci", "ci,ai,pad"),
+        ("utf8mb4_general_ci", "ci,ai,pad"),
+        ("utf8_unicode_ci", "ci,ai,pad"),
+        ("utf8mb4_0900_ai_ci", "ci,ai"),
+        ("utf8mb4_0900_as_ci", "ci"),
+        ("utf8mb4_0900_as_cs", ""),
+        ("utf8mb4_bin", "pad"),
+        ("utf8mb4_0900_bin", ""),
+        ("utf8mb4_nopad_bin", ""),
+        ("utf8mb4_uca1400_nopad_as_ci", "ci"),
+        ("latin1_bin", "pad"),
+        ("binary", ""),
+        ("SQL_Latin1_General_CP1_CI_AS", "ci,pad"),
+        ("Latin1_General_100_CI_AI_SC_UTF8", "ci,ai,pad"),
+        ("Latin1_General_CS_AS_KS_WS", "pad"),
+        ("Latin1_General_BIN2", "pad"),
+        ("Finnish_Swedish_CI_AS", "ci,pad"),
+    ],
+)
+def test_names_and_words(text: str, words: str) -> None:
+    """As MySQL, MariaDB and SQL Server write them, whatever the case; the words read as themselves."""
+    collation = parse_collation(text)
+
+    assert str(collation) == words
+    assert parse_collation(str(collation)) == collation
+
+
+@pytest.mark.parametrize(
+    "text", ["latin1_swedish_ci", "utf8mb4_swedish_ci", "Turkish_CI_AS", "Finnish_Swedish_CI_AI", "nocase", "ci,xi", "utf8mb4_ci"]
+)
+def test_what_the_words_can_not_say_is_refused_by_name(text: str) -> None:
+    """A language's own letters would be taken for others, and rows lost."""
+    with pytest.raises(UsageError, match=text.rpartition(",")[2]):
+        parse_collation(text)
+
+
+@pytest.mark.parametrize(
+    ("collation", "same", "other"),
+    [
+        ("ci", ("abc", "ABC", "ＡＢＣ"), "ábc"),
+        ("ci", ("é", "É", "e\u0301"), "e"),
+        ("ci", ("Σίσυφος", "ΣΊΣΥΦΟΣ", "σίσυφοσ"), "Σισυφοσ"),
+        ("ci", ("İ", "i\u0307"), "ı"),
+        ("ai", ("é", "e", "e\u0301"), "E"),
+        ("ai", ("が", "か"), "ガ"),
+        ("ai", ("किन", "किन"), "कुन"),
+        ("pad", ("a", "a  "), "a\t"),
+        ("ci,ai,pad", ("Crème ", "CREME"), "crem"),
+        ("", ("a",), "a "),
+    ],
+)
+def test_what_is_one_key(collation: str, same: tuple[str, ...], other: str) -> None:
+    """And what is not; the sign of a vowel is no accent."""
+    forms = {parse_collation(collation).form(text) for text in same}
+
+    assert len(forms) == 1
+    assert parse_collation(collation).form(other) not in forms
+
+
+@given(COLLATIONS, TEXTS)
+def test_a_form_stands_for_itself(collation: Collation, text: str) -> None:
+    """Keys are often brought into the form twice: once packed, once compared."""
+    form = collation.form(text)
+
+    assert collation.form(form) == form
+    assert collation or form == text
+
+
+@given(COLLATIONS, TEXTS, TEXTS)
+def test_a_coarser_collation_takes_no_keys_apart(collation: Collation, one: str, other: str) -> None:
+    """What is one key without a word still is with it."""
+    for coarser in (Collation(True, collation.ai, collation.pad), Collation(collation.ci, collation.ai, True)):
+        if collation.form(one) == collation.form(other):
+            assert coarser.form(one) == coarser.form(other)
+
+
+@given(TEXTS)
+def test_capital_and_small_letters_are_one(text: str) -> None:
+    """Letter by letter: what makes two letters of one is no other case of it."""
+    single = [char for char in text if len(char.swapcase()) == 1 and char.swapcase().swapcase() == char and not unicodedata.combining(char)]
+    ci = Collation(ci=True)
+
+    assert ci.form("".join(single)) == ci.form("".join(char.swapcase() for char in single))
+
+
+def test_a_key_column_is_its_name() -> None:
+    """It is found, written and compared as that, and keeps what it knows on the way to another process."""
+    column = KeyColumn("name", Collation(ci=True))
+
+    assert column == "name"
+    assert {"name": 1}[column] == 1
+    assert json.dumps([column]) == '["name"]'
+    for copied in (pickle.loads(pickle.dumps(column)), copy.deepcopy(column)):
+        assert column_collation(copied) == Collation(ci=True)
+
+
+def test_columns_that_a_person_names_compare_as_in_the_key() -> None:
+    """Others compare by their bytes."""
+    key = collated(("region", "name"), Collation(ci=True, pad=True))
+
+    named = collated_as(("name", "mail"), key)
+
+    assert [str(column_collation(name)) for name in named] == ["ci,pad", ""]
+    assert collation_of(named) == Collation(ci=True, pad=True)
+
+
+def test_the_same_columns_under_another_collation_are_another_key() -> None:
+    """Though each name equals the other."""
+    key = collated(("name",), Collation(ci=True))
+
+    assert key == ("name",)
+    assert not is_same_key(key, ("name",))
+    assert is_same_key(key, collated(key, Collation(ci=True)))
+    assert is_same_key(collated(key, EXACT), ("name",))

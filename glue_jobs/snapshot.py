@@ -1,7 +1,8 @@
 """Glue job Snapshot: the state of every key of one table as of a run date, from its DMS files alone; no lake table is needed.
 
 --sources FILE      the sources file (JSON or YAML; s3://…), with --table NAME, a table in it
---path, --primary_keys, --cdc_start_date, --partition_date, --schema, --timestamp_column, --last_change_column
+--path, --primary_keys, --cdc_start_date, --partition_date, --schema, --timestamp_column, --last_change_column,
+--csv_delimiter, --csv_null
                     the same by arguments, with or instead of the file
 --to s3://…         where the snapshots are
 --run_date D        2024-05-01; today (UTC) where it is not given

@@ -13,6 +13,7 @@ S3Settings = Mapping[str, Any]
 CHECK = "dms-endpoint"
 OLD_ORDER = ("MMYYYYDD", "DDMMYYYY")
 SAFE_ACLS = ("none", "bucket-owner-full-control")
+LINE_ENDS = (None, "", "\n", "\r\n", "\\n", "\\r\\n")  # also as they are written in the console
 LEAST_INTERVAL_SECONDS = 30
 LEAST_CDC_KB = 1_000
 LEAST_LOAD_KB = 32_000
@@ -39,9 +40,20 @@ def _below(name: str, least: int) -> Callable[[S3Settings], bool]:
 
 RULES: tuple[Rule, ...] = (
     Rule(
-        BLOCKS, "DataFormat", _is_csv,
-        "the files are CSV (with AddColumnName or without): each table is blocked as csv-not-read; after the change, reload the tables",
+        WARNS, "DataFormat", _is_csv,
+        "the files are CSV, which has no types: each new table's item must say them in Schema (docs/csv.md), and an empty text may come as"
+        " null",
         {"DataFormat": "parquet"},
+    ),
+    Rule(
+        WARNS, "Rfc4180", lambda settings: _is_csv(settings) and settings.get("Rfc4180") is False,
+        "texts with quotes or line ends come without quotes: a table that has one is blocked as bad-csv-row",
+        {"Rfc4180": True},
+    ),
+    Rule(
+        BLOCKS, "CsvRowDelimiter", lambda settings: _is_csv(settings) and settings.get("CsvRowDelimiter") not in LINE_ENDS,
+        "rows do not end with a line end: a file is read as one row",
+        {"CsvRowDelimiter": "\\n"},
     ),
     Rule(
         WARNS, "PreserveTransactions", lambda settings: bool(settings.get("PreserveTransactions")),

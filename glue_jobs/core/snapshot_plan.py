@@ -153,7 +153,7 @@ def count_files(wish: SnapshotWish, listing: RawListing) -> Counted:
             where=f"s3://{wish.source.path.bucket}/{listing.foreign[0].key}",
             expected="LOAD00000001.parquet, 20240501-120000000.parquet",
             found=listing.foreign[0].base,
-            todo="move them away; of a transaction-ordered or CSV target set DataFormat=parquet and no CdcPath in DMS",
+            todo="move them away; of a transaction-ordered target set no CdcPath in DMS",
         )
     if not listing.loads and not listing.cdc:
         raise blocked(

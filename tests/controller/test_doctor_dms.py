@@ -23,7 +23,7 @@ GOOD = {
     "BucketName": "raw-bucket", "BucketFolder": "dms", "DataFormat": "parquet", "IncludeOpForFullLoad": True, "TimestampColumnName": "ts",
 }  # fmt: skip
 HURTS: dict[str, tuple[str, Any]] = {
-    "DataFormat": (BLOCKS, "csv"),
+    "DataFormat": (WARNS, "csv"),
     "PreserveTransactions": (WARNS, True),
     "CdcPath": (BLOCKS, "changes"),
     "CdcInsertsOnly": (WARNS, True),
@@ -54,12 +54,22 @@ def test_settings_of_an_endpoint() -> None:
         [],
         ["DatePartitionSequence=DDMMYYYY"],
     ]
-    assert {each.name for each in RULES} == {*HURTS, "DatePartitionSequence"}
+    assert {each.name for each in RULES} == {*HURTS, "DatePartitionSequence", "Rfc4180", "CsvRowDelimiter"}
 
     for each in (*RULES, RELOAD_START):
         assert not each.hurts({**GOOD, **each.better})
     (one,) = endpoint_findings(endpoint(PreserveTransactions=True), False)
     assert request_of(one.fix)["S3Settings"] == {"PreserveTransactions": False, "CdcPath": ""}
+
+
+def test_settings_of_csv_files() -> None:
+    """They are looked at where the files are CSV; line ends of either kind, however they are written, are fine."""
+    csv = {"DataFormat": "csv", "Rfc4180": False, "CsvRowDelimiter": "|"}
+    found = [(finding.level, finding.found) for finding in endpoint_findings(endpoint(**csv), False)]
+    assert found == [(WARNS, "DataFormat=csv"), (WARNS, "Rfc4180=false"), (BLOCKS, "CsvRowDelimiter=|")]
+    assert endpoint_findings(endpoint(**{**csv, "DataFormat": "parquet"}), False) == []
+    for end in ("\n", "\\n", "\r\n"):
+        assert len(endpoint_findings(endpoint(DataFormat="csv", Rfc4180=True, CsvRowDelimiter=end), False)) == 1
 
 
 def test_what_the_template_makes_is_fine() -> None:

@@ -29,7 +29,7 @@ GIVEN = {
 }
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/1"
 SETTINGS = {  # of the S3 target, with what another value would do
-    "DataFormat": "parquet",  # CSV blocks the table
+    "DataFormat": "parquet",  # CSV has no types
     "IncludeOpForFullLoad": True,
     "CdcInsertsOnly": False,  # no updates, no deletes
     "CdcInsertsAndUpdates": False,  # no deletes

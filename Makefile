@@ -9,13 +9,15 @@ IS_311 = import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))
 PYTHON ?= $(shell for python in python3.11 python3 python "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.11*/bin/python; do \
 	if "$$python" -c "$(IS_311)" >/dev/null 2>&1; then echo "$$python"; break; fi; done)
 
-.PHONY: help demo test lint format clean python
+.PHONY: help bench demo test lint format pictures clean python
 
 help:
 	@echo "make demo    the main job on this machine, end to end, with an embedded AWS"
 	@echo "make test    all tests, cheapest first"
+	@echo "make bench   dmslake beside Delta, Iceberg, Hudi and others: hours; BENCH='--rows 200000 --repeat 1' for minutes"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff format the code"
+	@echo "make pictures  the README's pictures anew (needs chromium and chromium-driver)"
 	@echo "make clean   remove the virtual environment and all caches"
 
 demo: $(VENV)/.installed-local
@@ -23,6 +25,10 @@ demo: $(VENV)/.installed-local
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks.install
+	$(BIN)/python -m benchmarks.peers $(BENCH)
 
 lint: $(VENV)/.installed-dev
 	@status=0; for step in "ruff check" "ruff format --check" "mypy"; do \
@@ -32,6 +38,9 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+pictures: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.browser.pictures
+
 clean:
 	rm -rf $(VENV) .cache .hypothesis build dist *.egg-info spark-warehouse metastore_db derby.log
 
@@ -39,6 +48,10 @@ clean:
 $(VENV)/.installed-local: setup.py pyproject.toml | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local]'
 	@touch $@
+
+$(VENV)/.installed-bench: setup.py pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $(VENV)/.installed-local $@
 
 # dev holds all of local.
 $(VENV)/.installed-dev: setup.py pyproject.toml | $(VENV)/.created

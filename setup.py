@@ -40,6 +40,8 @@ LOCAL = [
 ]
 # The change feed generator; a Glue job gets these by --additional-python-modules.
 FEED = ["deltalake>=1,<2", "Faker>=30,<50"]
+# The comparison with peers; what comes from Maven Central and Go is fetched by benchmarks/install.py.
+BENCH = [*LOCAL, *FEED, "psutil>=6,<8"]
 CAPTURE = ["mysql-replication>=1.0.9,<2", "PyMySQL>=1.1,<2"]
 DEV = [
     *LOCAL,
@@ -88,6 +90,6 @@ setup(
         "infra": ["**/*.sql", "**/*.json", "**/*.yaml", "**/*.md", "local/awsglue_shim/**/*.py"],
     },
     install_requires=[],
-    extras_require={"jobs": JOBS, "cli": CLI, "query": QUERY, "local": LOCAL, "capture": CAPTURE, "feed": FEED, "dev": DEV},
+    extras_require={"jobs": JOBS, "cli": CLI, "query": QUERY, "local": LOCAL, "capture": CAPTURE, "feed": FEED, "bench": BENCH, "dev": DEV},
     entry_points={"console_scripts": ["dmslake = controller.cli:main"]},
 )

@@ -38,7 +38,7 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     found = metadata(wheel)
 
     assert (found["Name"], found["Version"], found["Requires-Python"]) == ("dmslake", glue_jobs.__version__, ">=3.9")
-    assert set(found.get_all("Provides-Extra")) == {"jobs", "cli", "query", "local", "capture", "feed", "dev"}
+    assert set(found.get_all("Provides-Extra")) == {"jobs", "cli", "query", "local", "capture", "feed", "bench", "dev"}
     assert "Apache-2.0" in {found["License"], found["License-Expression"]}
 
 

@@ -1,0 +1,65 @@
+"""Delta Lake's MERGE on Spark, with and without deletion vectors, on a table converted from the base's files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.contenders.contender import Contender, correct_by_sql, merge_sql, net_changes
+from benchmarks.data.workloads import APPLY, CORRECT, UNDO
+from benchmarks.server.stand import BUCKET
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+JARS = ("io.delta:delta-spark_2.12:3.3.2",)
+CONF = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
+
+class Delta(Contender):
+    name = "delta"
+    title = "Delta Lake 3.3.2 MERGE"
+    jars = JARS
+    conf = CONF
+    folder = (BUCKET, "delta/")
+    does = frozenset({APPLY, UNDO, CORRECT})
+    deletion_vectors = False
+
+    def make(self, table: str) -> None:
+        bucket, prefix = self.folder
+        self.world.copy_base(bucket, f"{prefix}{table}/")
+        self.spark.sql(f"CONVERT TO DELTA parquet.`{self._url(table)}`")
+        wanted = str(self.deletion_vectors).lower()
+        self.spark.sql(f"ALTER TABLE delta.`{self._url(table)}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{wanted}')")
+
+    def apply(self, table: str, batch: int) -> None:
+        net_changes(self.spark, self.world.change_url(batch)).createOrReplaceTempView("changes")
+        self.spark.sql(merge_sql(f"delta.`{self._url(table)}`", self.world.columns))
+
+    def undo(self, table: str) -> None:
+        """Back to the version before the last: twice in a row it is there again."""
+        target = f"delta.`{self._url(table)}`"
+        newest = self.spark.sql(f"DESCRIBE HISTORY {target} LIMIT 1").first()["version"]
+        self.spark.sql(f"RESTORE TABLE {target} TO VERSION AS OF {newest - 1}")
+
+    def redo(self, table: str) -> None:
+        self.undo(table)
+
+    def correct(self, table: str) -> None:
+        correct_by_sql(self.spark, self.world, f"delta.`{self._url(table)}`")
+
+    def frame(self, table: str) -> DataFrame:
+        return self.spark.read.format("delta").load(self._url(table))
+
+    def _url(self, table: str) -> str:
+        bucket, prefix = self.folder
+        return f"s3a://{bucket}/{prefix}{table}/"
+
+
+class DeltaWithVectors(Delta):
+    name = "delta-dv"
+    title = "Delta Lake 3.3.2 MERGE, deletion vectors"
+    folder = (BUCKET, "delta-dv/")
+    deletion_vectors = True

@@ -1,0 +1,79 @@
+"""Apache Iceberg's MERGE on Spark, copy-on-write and merge-on-read, on a table that was given the base's files as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.contenders.contender import Contender, correct_by_sql, merge_sql, net_changes
+from benchmarks.data.workloads import APPLY, CORRECT, UNDO
+from benchmarks.server.stand import BUCKET
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CATALOG = "ice"
+
+
+class Iceberg(Contender):
+    name = "iceberg"
+    title = "Apache Iceberg 1.10.0 MERGE, copy-on-write"
+    jars = ("org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.0",)
+    folder = (BUCKET, "iceberg/")
+    does = frozenset({APPLY, UNDO, CORRECT})
+    mode = "copy-on-write"
+
+    @property
+    def conf(self) -> dict[str, str]:  # type: ignore[override]
+        bucket, prefix = self.folder
+        return {
+            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
+            f"spark.sql.catalog.{CATALOG}.type": "hadoop",
+            f"spark.sql.catalog.{CATALOG}.warehouse": f"s3a://{bucket}/{prefix}".rstrip("/"),
+        }
+
+    def make(self, table: str) -> None:
+        bucket, prefix = self.folder
+        given = f"{prefix}given/{table}/"
+        self.world.copy_base(bucket, given)
+        url = f"s3a://{bucket}/{given}"
+        columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.spark.read.parquet(url).schema)
+        modes = ", ".join(f"'write.{what}.mode' = '{self.mode}'" for what in ("merge", "update", "delete"))
+        self.spark.sql(f"CREATE TABLE {self._table(table)} ({columns}) USING iceberg TBLPROPERTIES ('format-version' = '2', {modes})")
+        self.spark.sql(f"CALL {CATALOG}.system.add_files(table => '{self._table(table)}', source_table => '`parquet`.`{url}`')")
+
+    def apply(self, table: str, batch: int) -> None:
+        net_changes(self.spark, self.world.change_url(batch)).createOrReplaceTempView("changes")
+        self.spark.sql(merge_sql(self._table(table), self.world.columns))
+
+    def undo(self, table: str) -> None:
+        self._set_snapshot(table, -2)
+
+    def redo(self, table: str) -> None:
+        self._set_snapshot(table, -1)
+
+    def correct(self, table: str) -> None:
+        correct_by_sql(self.spark, self.world, self._table(table))
+
+    def frame(self, table: str) -> DataFrame:
+        return self.spark.table(self._table(table))
+
+    def files(self, table: str) -> list[int]:
+        """Those of the table now, data and deletes: files that it was given lie elsewhere."""
+        rows = self.spark.sql(f"SELECT file_size_in_bytes FROM {self._table(table)}.files").collect()
+        return [int(row[0]) for row in rows]
+
+    def _set_snapshot(self, table: str, place: int) -> None:
+        """place: among all snapshots by their time."""
+        found = self.spark.sql(f"SELECT snapshot_id FROM {self._table(table)}.snapshots ORDER BY committed_at").collect()
+        self.spark.sql(f"CALL {CATALOG}.system.set_current_snapshot('{self._table(table)}', {found[place][0]})")
+
+    def _table(self, table: str) -> str:
+        return f"{CATALOG}.db.{table}"
+
+
+class IcebergMergeOnRead(Iceberg):
+    name = "iceberg-mor"
+    title = "Apache Iceberg 1.10.0 MERGE, merge-on-read"
+    folder = (BUCKET, "iceberg-mor/")
+    mode = "merge-on-read"

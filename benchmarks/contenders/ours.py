@@ -1,0 +1,137 @@
+"""dmslake: the job LoadIncremental as Glue runs it, lease, change record, commit, publishing and catalog included."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.contenders.contender import Contender, World
+from benchmarks.contenders.spark_session import DRIVER_MEMORY
+from benchmarks.data.base import KEY
+from benchmarks.data.workloads import APPLY, CORRECT, CORRECTION_KEY, LOAD, UNDO
+from benchmarks.server.stand import BUCKET
+from glue_jobs.aws.clients import make_clients
+from glue_jobs.aws.state_table import StateTable
+from glue_jobs.core.paths import S3Uri, TablePath, lake_folder
+from glue_jobs.core.state import default_item
+from glue_jobs.spark.java import find_java_home
+from infra.local.dms_files import cdc_file_name, load_file_name
+from infra.local.job_process import Runtime, spark_environment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Job = Callable[[Sequence[str], Mapping[str, str]], int]
+LOADED = "2024-05-01 11:00:00"
+FIRST_FILE = "2024-05-01T12:00:00+00:00"
+
+
+class Ours(Contender):
+    name = "ours"
+    title = "dmslake"
+    does = frozenset({APPLY, UNDO, LOAD, CORRECT})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._raw = S3Uri.parse(world.environment["DMSLAKE_RAW"])
+        self._lake = S3Uri.parse(world.environment["DMSLAKE_LAKE"])
+
+    @property
+    def folder(self) -> tuple[str, str]:  # type: ignore[override]
+        return self._lake.bucket, f"{self._lake.key}shop/"
+
+    def make(self, table: str) -> None:
+        """The base's files, adopted as they are."""
+        from glue_jobs import adopt
+
+        out = self._out(table)
+        self.world.copy_base(out.bucket, out.key)
+        self._create(table, LastFullLoadDate=LOADED)
+        self.run(adopt.main, table, "--cursor", "0.parquet")
+
+    def before(self, table: str, batch: int) -> None:
+        """DMS writes a CDC file."""
+        path = self._path(table)
+        name = cdc_file_name(datetime.fromisoformat(FIRST_FILE) + timedelta(hours=batch))
+        self._put_raw(batch, path.raw.key + name, path.bucket)
+
+    def apply(self, table: str, batch: int) -> None:
+        self._as_glue_starts_spark()
+        from glue_jobs import load_incremental
+
+        self.run(load_incremental.main, table)
+
+    def undo(self, table: str) -> None:
+        from glue_jobs import rollback
+
+        self.run(rollback.main, table, "--to", "previous")
+
+    def redo(self, table: str) -> None:
+        from glue_jobs import rollback
+
+        self.run(rollback.main, table, "--reapply", "all")
+
+    def before_load(self, table: str) -> None:
+        """DMS writes the load files."""
+        path = self._path(table)
+        self._create(table, PartitionKey="year(order_date),month(order_date)")
+        for batch in range(len(self.world.prepared.changes)):
+            self._put_raw(batch, path.raw.key + load_file_name(batch + 1), path.bucket)
+
+    def load(self, table: str) -> None:
+        self._as_glue_starts_spark()
+        from glue_jobs import load_initial
+
+        self.run(load_initial.main, table)
+
+    def correct(self, table: str) -> None:
+        self._as_glue_starts_spark()
+        from glue_jobs import apply
+
+        deletes, updates = (self.world.change_url(batch).replace("s3a:", "s3:") for batch in (0, 1))
+        self.run(apply.main, table, "--key", ",".join(CORRECTION_KEY), "--deletes", deletes, "--updates", updates)
+
+    def frame(self, table: str) -> DataFrame:
+        out = self._out(table)
+        return self.spark.read.parquet(f"s3a://{out.bucket}/{out.key}")
+
+    def run(self, job: Job, table: str, *words: str) -> None:
+        """A job's entry script in this process. Raises RuntimeError if it fails."""
+        environment = self.world.environment
+        argv = ["--path", str(self._path(table)), "--state_table", environment["DMSLAKE_STATE_TABLE"]]
+        code = job([*argv, "--database", environment["DMSLAKE_DATABASE"], *words], environment)
+        if code != 0:
+            raise RuntimeError(f"{job.__module__} ended with exit code {code}; its log is in this process's")
+
+    def _as_glue_starts_spark(self) -> None:
+        """Settings of the embedded AWS's job runs. In PYSPARK_SUBMIT_ARGS: the job starts Spark itself, if it needs it."""
+        if "PYSPARK_SUBMIT_ARGS" in os.environ:
+            return
+        folder = Path(tempfile.mkdtemp(prefix="bench-spark-"))
+        os.environ.update(spark_environment(Runtime(folder, driver_memory=DRIVER_MEMORY), find_java_home(), folder))
+
+    def _create(self, table: str, **attributes: str) -> None:
+        path = self._path(table)
+        states = StateTable(make_clients(self.world.environment), self.world.environment["DMSLAKE_STATE_TABLE"])
+        states.create(default_item(path, str(self._out(table))))
+        states.set_attributes(str(path), {"PrimaryKey": KEY, "ActiveFlag": "true", **attributes})
+
+    def _put_raw(self, batch: int, key: str, bucket: str) -> None:
+        source = {"Bucket": BUCKET, "Key": self.world.change_key(batch)}
+        self.world.s3.copy_object(Bucket=bucket, Key=key, CopySource=source)
+
+    def _path(self, table: str) -> TablePath:
+        return TablePath(self._raw.bucket, f"{self._raw.key}shop/", f"{table}/")
+
+    def _out(self, table: str) -> S3Uri:
+        return lake_folder(str(self._lake), self._path(table))
+
+    def local_copy(self, table: str, folder: Path) -> None:
+        """The data files that a reader lists, for DuckDB, which has no S3 without an extension to fetch."""
+        out = self._out(table)
+        for key, _ in self.world.list_keys(out.bucket, out.key):
+            self.world.s3.download_file(out.bucket, key, str(folder / key.rsplit("/", 1)[1]))

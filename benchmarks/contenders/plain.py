@@ -1,0 +1,52 @@
+"""The yardstick: Spark reads the impacted files and writes them elsewhere. No merge, no commit: less no program can do by Spark SQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.contenders.contender import Contender
+from benchmarks.data.base import KEY
+from benchmarks.data.digest import Digest
+from benchmarks.data.workloads import APPLY, CORRECT, LOAD
+from benchmarks.server.stand import BUCKET
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NOT_RUN = {"W4": "no file is impacted", "W5": "it writes nothing that a next batch could start from"}
+
+
+class PlainSpark(Contender):
+    name = "plain"
+    title = "Spark reads and writes the impacted files, no merge"
+    folder = (BUCKET, "plain/")
+    is_whole = False
+    does = frozenset({APPLY, LOAD, CORRECT})
+    without = NOT_RUN
+
+    def make(self, table: str) -> None:
+        """Nothing: the base's files are read where they are."""
+
+    def apply(self, table: str, batch: int) -> None:
+        files = [self.world.base_url + name for name in self.world.prepared.impacted]
+        self.spark.read.parquet(*files).write.parquet(self._url(table))
+
+    def load(self, table: str) -> None:
+        batches = range(len(self.world.prepared.changes))
+        rows = self.spark.read.parquet(*(self.world.change_url(batch) for batch in batches)).drop("Op")
+        rows = rows.selectExpr("*", "year(order_date) AS order_date_year", "month(order_date) AS order_date_month")
+        rows = rows.repartition("order_date_year", "order_date_month").sortWithinPartitions("order_date_year", "order_date_month", KEY)
+        rows.write.partitionBy("order_date_year", "order_date_month").parquet(self._url(table))
+
+    def correct(self, table: str) -> None:
+        self.apply(table, 0)
+
+    def frame(self, table: str) -> DataFrame:
+        return self.spark.read.parquet(self._url(table))
+
+    def expected(self) -> Digest:
+        prepared = self.world.prepared
+        return prepared.truth if prepared.is_load else prepared.impacted_rows
+
+    def _url(self, table: str) -> str:
+        return f"s3a://{BUCKET}/plain/{table}/"

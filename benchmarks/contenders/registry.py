@@ -1,0 +1,28 @@
+"""All contenders by name, in the order in which tables and charts show them."""
+
+from __future__ import annotations
+
+import importlib
+
+from benchmarks.contenders.contender import Contender
+
+# (module, class): imported when asked for, so that what one contender lacks does not stop the others.
+_PLACES = {
+    "ours": ("ours", "Ours"),
+    "plain": ("plain", "PlainSpark"),
+    "sample": ("sample", "AwsSample"),
+    "delta": ("delta", "Delta"),
+    "delta-dv": ("delta", "DeltaWithVectors"),
+    "delta-rs": ("delta_rs", "DeltaRs"),
+    "iceberg": ("iceberg", "Iceberg"),
+    "iceberg-mor": ("iceberg", "IcebergMergeOnRead"),
+    "hudi": ("hudi", "Hudi"),
+}
+NAMES = tuple(_PLACES)
+
+
+def contender(name: str) -> type[Contender]:
+    """The class of a contender. Raises KeyError for an unknown name, ImportError where a package of it is missing."""
+    module, kind = _PLACES[name]
+    found: type[Contender] = getattr(importlib.import_module(f"benchmarks.contenders.{module}"), kind)
+    return found

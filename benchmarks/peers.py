@@ -1,0 +1,92 @@
+"""dmslake beside what a user would pick instead: one run, one machine, one S3 server.
+
+    make bench                                                   # installs what it needs, then the full run
+    python -m benchmarks.install                                 # only installs
+    python -m benchmarks.peers --rows 200000 --repeat 1          # a quick look
+    python -m benchmarks.peers --workloads W1,W2 --contenders ours,delta --layout large --keys uuid
+
+Writes benchmarks/results/<rows>-<layout>-<keys>.json, .md and .svg, after every repetition, so that a run that is broken off leaves what it
+measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.contenders.registry import NAMES
+from benchmarks.data.base import FULL_ROWS, LARGE, MANY, SEQUENCE, UUID, Base
+from benchmarks.data.workloads import WORKLOADS
+from benchmarks.folders import RESULTS
+from benchmarks.measuring.campaign import Campaign, Outcome, run
+from benchmarks.reporting.chart import chart
+from benchmarks.reporting.machine import describe
+from benchmarks.reporting.markdown import markdown
+from benchmarks.reporting.summary import summarize
+from benchmarks.server.stand import open_stand
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure; 1 if a contender failed or had wrong rows."""
+    given = _parser().parse_args(argv)
+    base = Base(given.rows, given.layout, given.keys)
+    campaign = Campaign(given.workloads, given.contenders, base, given.repeat)
+    outcomes: list[Outcome] = []
+    with open_stand() as stand:
+        machine = {**describe(), "S3": stand.title, "data": _data(base)}
+        for outcome in run(campaign, stand, _say):
+            outcomes.append(outcome)
+            write(given.results / base.name, machine, outcomes)
+    _say(f"results: {given.results / base.name}.md")
+    return 1 if any(outcome.failed for outcome in outcomes) else 0
+
+
+def write(place: Path, machine: dict[str, str], outcomes: Sequence[Outcome]) -> None:
+    """The three files of a run that has come this far."""
+    rows = summarize(outcomes)
+    title = f"{machine['data']}"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    whole = {"machine": machine, "summary": [asdict(row) for row in rows], "outcomes": [asdict(outcome) for outcome in outcomes]}
+    place.with_suffix(".json").write_text(json.dumps(whole, indent=1) + "\n")
+    place.with_suffix(".md").write_text(markdown(title, machine, rows))
+    place.with_suffix(".svg").write_text(chart(title, rows))
+
+
+def _data(base: Base) -> str:
+    order = "sorted by id" if base.keys == SEQUENCE else "random keys"
+    return f"{base.rows:,} rows, {base.size_bytes() / 1e6:,.0f} MB in {base.files} files, {order}"
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--workloads", type=_names(tuple(WORKLOADS)), default=list(WORKLOADS), help=", ".join(WORKLOADS))
+    parser.add_argument("--contenders", type=_names(NAMES), default=list(NAMES), help=", ".join(NAMES))
+    parser.add_argument("--rows", type=int, default=FULL_ROWS)
+    parser.add_argument("--layout", choices=(MANY, LARGE), default=MANY, help="700 files for ten million rows, or files of 128 MB")
+    parser.add_argument("--keys", choices=(SEQUENCE, UUID), default=SEQUENCE)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder for the results")
+    return parser
+
+
+def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
+    def read(text: str) -> list[str]:
+        names = [name.strip() for name in text.split(",") if name.strip()]
+        unknown = [name for name in names if name not in known]
+        if unknown or not names:
+            raise argparse.ArgumentTypeError(f"expected some of {', '.join(known)}, found {text!r}")
+        return names
+
+    return read
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

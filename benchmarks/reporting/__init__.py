@@ -1,0 +1,1 @@
+"""Results as JSON, as a Markdown table and as a chart."""

@@ -1,0 +1,92 @@
+"""What becomes of a run's outcomes: medians, a table and a chart; who failed is named and has no figures."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+from benchmarks.measuring.campaign import Outcome
+from benchmarks.reporting.chart import chart
+from benchmarks.reporting.markdown import markdown
+from benchmarks.reporting.summary import summarize
+from benchmarks.server.counts import Counts, read_metrics
+
+
+def measured(workload: str, name: str, repetition: int, seconds: float, **more: Any) -> Outcome:
+    """An outcome with these seconds warm, and a second more cold."""
+    measure = {"each": [], "peak_bytes": 100 * 2**20, "requests": 7, "received_bytes": 1000, "sent_bytes": 2000}
+    measures = {
+        "cold": {**measure, "seconds": seconds + 1},
+        "warm": {**measure, "seconds": seconds, **more},
+        "scan": {**measure, "seconds": 0.5},
+        "point": {**measure, "seconds": 0.25},
+    }
+    return Outcome(workload, name, f"the {name}", repetition, measures, files=[1, 2, 3])
+
+
+def test_medians_of_what_succeeded() -> None:
+    """A failed repetition has no time; the others count, and the failure is said."""
+    outcomes = [measured("W1", "ours", number, seconds) for number, seconds in enumerate((9.0, 1.0, 2.0), 1)]
+    outcomes.append(Outcome("W1", "ours", "the ours", 4, {"cold": {"seconds": 0.1}}, failed="WRONG ROWS"))
+
+    (row,) = summarize(outcomes)
+
+    assert (row.repetitions, row.warm, row.cold, row.files, row.note) == (3, 2.0, 3.0, 3, "WRONG ROWS")
+
+
+def test_the_table_names_what_was_not_run() -> None:
+    """With its reason, in its place; ratios are to ours."""
+    outcomes = [
+        measured("W1", "ours", 1, 2.0),
+        measured("W1", "delta", 1, 9.0),
+        Outcome("W1", "hudi", "the hudi", 1, not_run="no jar"),
+        Outcome("W1", "sample", "the sample", 1, failed="apply: boom"),
+    ]
+
+    page = markdown("title", {"cores": "2"}, summarize(outcomes))
+
+    assert "| the delta | 9.0 | 10.0 | 4.50 | 100 | 7 | 0.0 | 0.0 | 3 | 0.5 | 0.2 |" in page
+    assert "| the hudi | not run: no jar |" in page
+    assert "| the sample | not run: apply: boom |" in page
+    assert "| cores | 2 |" in page
+
+
+def test_batches_one_after_the_other() -> None:
+    """How the last compares with the first is said."""
+    (row,) = summarize([measured("W5", "ours", 1, 6.0, each=[2.0, 1.0, 3.0])])
+
+    assert row.last_to_first == 1.5
+    assert "last batch 1.50 × the first, 3 files under 32 MiB" in markdown("title", {}, [row])
+
+
+def test_the_chart_has_a_bar_for_each_time() -> None:
+    """Bars of a workload share a scale; texts are escaped."""
+    rows = summarize([measured("W1", "ours", 1, 2.0), measured("W1", "a<b", 1, 8.0), Outcome("W1", "x", "x", 1, failed="no")])
+
+    drawing = ET.fromstring(chart("a < b", rows))
+
+    bars = [element for element in drawing.iter("{http://www.w3.org/2000/svg}rect") if element.get("class") != "paper"]
+    widths = [float(bar.get("width", 0)) for bar in bars]
+    assert widths == [widths[1] / 4, widths[1]]
+    assert "the a<b" in {element.text for element in drawing.iter("{http://www.w3.org/2000/svg}text")}
+
+
+METRICS = """\
+# HELP requests Total
+# TYPE requests counter
+requests{name="GetObject",pool_index="0",server="127.0.0.1:9000",type="s3"} 12
+requests{name="PutObject",pool_index="0",server="127.0.0.1:9000",type="s3"} 1.5e+01
+requests{name="Health",server="127.0.0.1:9000",type="internode"} 99
+received{server="127.0.0.1:9000",type="s3"} 1000
+sent{server="127.0.0.1:9000",type="s3"} 3000
+"""
+
+
+def test_counts_are_differences_of_the_servers_counters() -> None:
+    """Only of S3's requests, and only of those that were sent meanwhile."""
+    after = read_metrics(METRICS, "requests", "received", "sent")
+
+    counts = after.since(Counts({"GetObject": 2, "PutObject": 15}, 400, 1000))
+
+    assert counts == Counts({"GetObject": 10}, 600, 2000)
+    assert counts.request_count == 10

@@ -68,7 +68,7 @@ class Pages:
         if fact.state is not None and fact.state.head and fact.state.out_path:
             try:
                 walked = self._shelf.walk(fact.state.lake, fact.state.head, place, count)
-                commands = self._ways(fact.state)
+                commands = self._ways(fact.state) if place is None else []
             except TableBlocked as error:
                 warning = f"its changes can't be shown: {error.message}"
         return table_page_of(fact, status, gathered, walked, str(place or ""), commands, warning)

@@ -27,7 +27,7 @@ def table_page_of(
     fact: Facts, status: TableStatus, gathered: Gathered, walked: Walk | None, at: str, ways: Sequence[tuple[str, str]], warning: str
 ) -> TablePage:
     """walked: the changes that the page shows, None where there are none or they can't be read, and `warning` says why. at: where they
-    begin, '' for the head. ways: commands for the head."""
+    begin, '' for the head. ways: commands for the head, on the page that begins with it."""
     snapshot, limits = fact.snapshot, gathered.limits
     small_bytes = int(limits.small_file_bytes)
     partitions = partitions_of(snapshot, small_bytes)

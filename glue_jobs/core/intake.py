@@ -17,7 +17,7 @@ from glue_jobs.core.collation import collation_of, is_same_key
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_gone import truncate_due
-from glue_jobs.core.raw_names import CdcName, RawFile, RawListing, cdc_name, in_order, is_transactions, window_start
+from glue_jobs.core.raw_names import CdcName, RawFile, RawListing, cdc_name, in_order, window_start
 from glue_jobs.core.record import Input
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import PERSON_ATTRIBUTES, BlockedBy, TableState
@@ -397,8 +397,8 @@ def _late_batch(state: TableState, snapshot: Snapshot, listing: RawListing, late
         name = cdc_name(key)
         if name is None or first is None or name < first or key in late_keys:
             continue
-        if item.rows == 0 and is_transactions(key):
-            continue  # no row of the table: nothing to rank
+        if item.is_blank:
+            continue
         if key not in listed or not _same(item, listed[key]):
             raise blocked(
                 "late-file-without-context",

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from glue_jobs.core.collation import collated, collated_as, collation_of, parse_collation
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.partitioning import PartitionField, Partitioning
+from glue_jobs.core.raw_names import is_transactions
 from glue_jobs.core.schema import Column, Schema
 
 FORMAT = 1
@@ -67,6 +68,11 @@ class Input:
     size_bytes: int = 0
     rows: int = -1
     modified: str = ""
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it is a transaction file that holds no row of the table: there is nothing to read again."""
+        return self.rows == 0 and is_transactions(self.key)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def inputs_of(records: Iterable[ChangeRecord]) -> dict[str, Input]:
 
 def _read_of(record: ChangeRecord) -> tuple[Input, ...]:
     """A file that was written anew and taken again stands in several changes, with another ETag in each."""
-    return () if record.kind == ADOPT else (*record.inputs, *record.context)
+    return () if record.kind == ADOPT else tuple(item for item in (*record.inputs, *record.context) if not item.is_blank)
 
 
 def check_kinds(path: str, records: Iterable[ChangeRecord]) -> None:

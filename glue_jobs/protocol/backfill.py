@@ -12,12 +12,11 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from glue_jobs.aws.erased import read_erased
-from glue_jobs.aws.objects import list_files
 from glue_jobs.core.backfill import Backfill, Rebuild, rebuild_for
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.intake import history_due
 from glue_jobs.core.paths import changes_folder
-from glue_jobs.core.replay import ADOPT, Fold, gone_attachments
+from glue_jobs.core.replay import ADOPT, Fold, gone_attachments, inputs_of
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.core.undo import rows_path
@@ -26,6 +25,7 @@ from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.history_table import check_free, snapshot_at
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.lineage import Lineage
+from glue_jobs.protocol.raw import etags_of
 from glue_jobs.protocol.table_run import TableRun
 
 
@@ -46,7 +46,7 @@ def plan_backfill(s3: Any, state: TableState, snapshot: Snapshot) -> Backfill:
     records = list(rows_path(Lineage(s3, state.lake, snapshot.change), snapshot.stands_for))[::-1]
     listed: Mapping[str, str] = {}
     if state.has_source:
-        listed = {file.key: file.etag for file in list_files(s3, state.path.raw.bucket, state.path.raw.key)}
+        listed = etags_of(s3, state.path.raw, inputs_of(records))
     rebuild = rebuild_for(str(state.path), state.path.raw.bucket, records, listed)
     if snapshot.history is None:
         check_free(s3, state.lake, str(state.path))

@@ -7,7 +7,6 @@ from typing import Any
 
 from glue_jobs.aws.catalog_partitions import add_partitions, refresh_partitions
 from glue_jobs.aws.catalog_table import sync_table
-from glue_jobs.aws.objects import list_files
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import file_columns
 from glue_jobs.core.paths import S3Uri
@@ -17,6 +16,7 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.history_table import unhistory
+from glue_jobs.protocol.raw import etags_of
 
 
 def catalog_columns(snapshot: Snapshot) -> tuple[Schema, list[tuple[str, str]]]:
@@ -117,7 +117,7 @@ def _check_inputs(s3: Any, state: TableState, lost: ChangeRecord) -> dict[str, I
     skipped = set(state.skip_files)
     pending = {item.key: item for item in lost.inputs if not {item.key, item.key.rsplit("/", 1)[-1]} & skipped}
     wanted = {key: item.etag for key, item in pending.items()}
-    listed = {file.key: file.etag for file in list_files(s3, raw.bucket, raw.key)} if wanted else {}
+    listed = etags_of(s3, raw, wanted)
     for key, etag in wanted.items():
         if listed.get(key) != etag:
             raise blocked(

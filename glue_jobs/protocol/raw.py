@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,13 +11,14 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from glue_jobs.aws.buckets import expiry_of
+from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.pages import list_passing
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate, raw_gone
 from glue_jobs.core.raw_layout import next_after, old_transactions, passed_over, without
-from glue_jobs.core.raw_names import TRANSACTIONS, RawListing, classify, window_start, with_transactions
+from glue_jobs.core.raw_names import TRANSACTIONS, RawListing, classify, is_transactions, window_start, with_transactions
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TRUNCATE, TableState
 from glue_jobs.core.verify import NOTE, Finding
@@ -73,6 +76,22 @@ def _with_fate(s3: Any, state: TableState, snapshot: Snapshot, listing: RawListi
     if not may_be_truncate(state, snapshot, raw_gone(snapshot, listing)):
         return listing
     return replace(listing, expiry=expiry_of(s3, raw.bucket, raw.key))
+
+
+def etags_of(s3: Any, raw: S3Uri, keys: Iterable[str]) -> dict[str, str]:
+    """Key → ETag of the raw files that are there: all in the table's folder `raw`, or in a folder of transaction files, from the first of
+    `keys` in it to the last."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for key in keys:
+        is_shared = is_transactions(key) and not key.startswith(raw.key)
+        places[key.rsplit("/", 1)[0] + "/" + TRANSACTIONS if is_shared else raw.key].append(key)
+    found: dict[str, str] = {}
+    for prefix, some in places.items():
+        for file in list_files(s3, raw.bucket, prefix, min(some)[:-1]):
+            if file.key > max(some):
+                break
+            found[file.key] = file.etag
+    return found
 
 
 def raw_notes(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> list[Finding]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from glue_jobs.aws.erased import read_erased
-from glue_jobs.aws.objects import list_files
 from glue_jobs.core.paths import S3Uri, TablePath, changes_folder
 from glue_jobs.core.replay import ADOPT, Fold, check_inputs, check_kinds, fold_of, gone_attachments, inputs_of
 from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.lineage import Lineage
+from glue_jobs.protocol.raw import etags_of
 
 
 def read_fold(s3: Any, lake: S3Uri, path: TablePath, change: str) -> Fold:
@@ -18,7 +18,7 @@ def read_fold(s3: Any, lake: S3Uri, path: TablePath, change: str) -> Fold:
     records = fold_of(Lineage(s3, lake, change), head.stands_for)
     check_kinds(str(path), records)
     if inputs_of(records):
-        listed = {file.key: file.etag for file in list_files(s3, path.raw.bucket, path.raw.key)}
+        listed = etags_of(s3, path.raw, inputs_of(records))
         check_inputs(str(path), path.raw.bucket, records, listed)
     erased = read_erased(s3, lake, head.erases)
     folder = changes_folder(lake)

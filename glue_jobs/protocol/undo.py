@@ -13,7 +13,6 @@ from typing import Any
 
 from glue_jobs.aws.copies import version_gone
 from glue_jobs.aws.erased import read_erased
-from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import read_record
 from glue_jobs.core.erasure import NOTHING_ERASED, Erased, version_erased
 from glue_jobs.core.errors import CommitRefused, UsageError, blocked
@@ -28,6 +27,7 @@ from glue_jobs.protocol.history import read_snapshot, snapshot_of
 from glue_jobs.protocol.history_table import HistoryUndo, plan_history_undo
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.lineage import Lineage, find_goal
+from glue_jobs.protocol.raw import etags_of
 from glue_jobs.protocol.restore import Source, copy_files, erased_file, find_sources
 from glue_jobs.protocol.table_run import TableRun
 
@@ -170,7 +170,7 @@ def _check_pending(s3: Any, state: TableState, plan: UndoPlan) -> None:
     if not plan.awaited:
         return
     raw = state.path.raw
-    listed = {file.key: file.etag for file in list_files(s3, raw.bucket, raw.key, min(item.key for item in plan.awaited)[:-1])}
+    listed = etags_of(s3, raw, (item.key for item in plan.awaited))
     wrong = [item for item in plan.awaited if listed.get(item.key) != item.etag]
     if wrong:
         first = wrong[0]

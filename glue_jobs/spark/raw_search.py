@@ -37,7 +37,7 @@ class Source:
 def source_of(place: Place, table: str, record: ChangeRecord, key: pa.Table) -> Source | None:
     """The raw file and row of the image that won; without a file if none that is still there has the key. None where the change took
     no raw files."""
-    inputs = sorted((*record.inputs, *record.context), key=_rank, reverse=True)
+    inputs = sorted((item for item in (*record.inputs, *record.context) if not item.is_blank), key=_rank, reverse=True)
     if not inputs:
         return None
     shape = Shape(table, tuple(column for column in record.schema if column.name in key.column_names), record.primary_key)

@@ -190,7 +190,7 @@ class ReplayRows:
 
     def heads_of(self, record: ChangeRecord, inputs: Sequence[Input], late: frozenset[str] = frozenset()) -> list[RawHead]:
         if record.id not in self._heads:
-            files = [raw_file(item) for item in inputs]
+            files = [raw_file(item) for item in inputs if not item.is_blank]
             self._heads[record.id] = read_heads(self._place, files, reading_again(record), late)
         return self._heads[record.id]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 SIMPLE_TYPES = (
     "boolean",
@@ -133,6 +133,14 @@ def widened(old: str, new: str) -> str | None:
 def takes_texts(old: str, new: str) -> bool:
     """Whether a column of the lake takes up texts that say its values: PostgreSQL's booleans, which DMS sends as texts."""
     return old == "boolean" and new == "string"
+
+
+def with_said_booleans(schema: Schema, said: Schema) -> Schema:
+    """A Parquet file's columns; those of texts that a person says are boolean are that."""
+    booleans = {column.name for column in said if column.type == "boolean"}
+    return tuple(
+        replace(column, type="boolean") if column.name in booleans and takes_texts("boolean", column.type) else column for column in schema
+    )
 
 
 def find(schema: Schema, name: str) -> Column | None:

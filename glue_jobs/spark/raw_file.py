@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from glue_jobs.core.paths import TablePath
 from glue_jobs.core.raw_names import RawFile, is_transactions
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Input
-from glue_jobs.core.schema import Schema
+from glue_jobs.core.schema import Schema, with_said_booleans
 from glue_jobs.core.work import input_of
 from glue_jobs.spark.arrow_types import LostDigits, to_arrow
 from glue_jobs.spark.csv_bytes import CsvFile
@@ -71,6 +71,7 @@ class HeadOf:
         if not is_csv(file):
             parquet = open_dms(open_raw(self.place, file), where)
             schema = dms_schema(parquet, where, self.reading.timestamp_column, self.place.before_images)
+            schema = replace(schema, columns=with_said_booleans(schema.columns, self.reading.form.schema))
             return RawHead(file, schema, ordinal, file.key in self.late, where)
         form = self.reading.form
         source = CsvFile(_Opener(self.place, file), where, form.delimiter, form.null, only_of(self.reading, file))

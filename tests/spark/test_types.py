@@ -323,6 +323,21 @@ def test_a_boolean_column_takes_postgresqls_texts(new_table: MakeTable) -> None:
     assert texts_table.rows() == [(1, "true")]
 
 
+def test_a_person_says_which_texts_are_booleans(new_table: MakeTable) -> None:
+    """In the attribute Schema, which need not name the other columns; also for a column that comes later."""
+    table = new_table(FLAGS)
+    table.edit(Schema='{"flag": "boolean", "late": "boolean"}')
+    table.load([(1, "true"), (2, "f")])
+    assert table.run("LoadInitial") == 0, table.last_run()
+    later = pa.schema([*FLAGS, ("late", pa.string())])
+    table.cdc([("U", (1, "false", "t"))], columns=later)
+
+    assert table.run() == 0, table.last_run()
+
+    assert [column.type for column in table.snapshot().schema] == ["bigint", "boolean", "boolean"]
+    assert table.rows() == [(1, False, True), (2, False, None)]
+
+
 def test_another_text_is_no_boolean(new_table: MakeTable) -> None:
     """The error names file, row, column and value."""
     table = new_table(REAL_FLAGS)

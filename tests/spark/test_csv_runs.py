@@ -225,6 +225,35 @@ def test_what_was_read_is_read_the_same_way_again(quick_table: MakeTable) -> Non
     assert told(table, "2")[0][3:] == ("LOAD00000001.csv", 1)
 
 
+def test_a_change_that_was_staged_is_read_as_it_was(quick_table: MakeTable) -> None:
+    """Its form stands in the record of the commit too."""
+    table = made(quick_table, CsvDelimiter=";")
+    load(table, inserts(LOADED), delimiter=";")
+    table.sync()
+    cdc(table, [("U", 1, "a,b", 1)], delimiter=";")
+    assert table.run(stage="true") == 0, table.last_run()
+    assert table.commit(table.last_run()["staged"]).code == 0
+    table.remove("CsvDelimiter")
+
+    assert table.head().details[DETAIL]["delimiter"] == ";"
+    proved(table)
+
+
+def test_an_undone_change_is_taken_again(quick_table: MakeTable) -> None:
+    """The raw files are pending again, and re-applied as they were."""
+    table = made(quick_table)
+    load(table, inserts(LOADED))
+    table.sync()
+    cdc(table, [("D", 1, None, None)])
+    table.sync()
+    undone = table.item()["Head"]
+    assert table.run("Rollback", to="previous") == 0, table.last_run()
+    assert len(table.rows()) == 3
+    assert table.run("Rollback", to=undone) == 0, table.last_run()
+    assert len(table.rows()) == 2
+    proved(table)
+
+
 def test_a_changed_key_is_told_by_its_before_image(quick_table: MakeTable) -> None:
     """By the header's BI_ columns."""
     table = made(quick_table)

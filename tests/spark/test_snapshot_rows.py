@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import uuid
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
@@ -13,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glue_jobs.aws.clients import Clients
+from glue_jobs.core.errors import UsageError
 from tests.snapshots import SnapshotTable
+from tests.spark.csv_texts import csv_text
 from tests.work_tables import IN_PROCESS
 
 LOAD = "LOAD00000001.parquet"
@@ -338,3 +341,20 @@ def test_spark_makes_the_same_snapshot(embedded_aws: Any, embedded_clients: Clie
     assert [manifest.mode for manifest in manifests] == ["incremental"] * 2
     assert tables[0].rows() == tables[1].rows() != []
     assert set(tables[0].partitions()) == set(tables[1].partitions())
+
+
+def test_csv_files_have_the_types_of_the_source(make: Make) -> None:
+    """By `schema`, whose order is that of the fields; delimiter and null literal can be said too."""
+    table = make()
+    load = csv_text([("I", LOADED_AT, 1, "a", "2024-01-01"), ("I", LOADED_AT, 2, None, None)], delimiter=";", null="-")
+    change = csv_text([("Op", "ts", "id", "day", "name"), ("U", "2024-05-01 11:00:00", 2, "2024-01-02", "b")], delimiter=";", null="-")
+    for name, data in (("LOAD00000001.csv", load), ("20240501-000000000.csv.gz", gzip.compress(change))):
+        table.clients.s3.put_object(Bucket=table.path.bucket, Key=table.path.key + name, Body=data)
+    said = {"schema": "id bigint, name string, day date", "csv_delimiter": ";", "csv_null": "-"}
+
+    table.take(**said)
+
+    assert [(row["id"], row["name"], row["day"]) for row in table.rows()] == [(1, "a", day(1)), (2, "b", day(2))]
+    error = table.run(schema="", full="true", csv_delimiter=";")
+    assert isinstance(error, UsageError)
+    assert (error.code, "schema of the source" in error.todo) == ("csv-needs-schema", True)

@@ -40,7 +40,8 @@ class Site:
 @pytest.fixture(scope="session")
 def site(quick_aws: QuickAws, quick_clients: Clients) -> Iterator[Site]:
     """The shop's lake, served in this process."""
-    lake = ShopLake(quick_aws.environment(), quick_clients).fill()
+    own = {"DMSLAKE_RAW": f"{quick_aws.raw}seen/", "DMSLAKE_STATE_TABLE": "seen"}
+    lake = ShopLake({**quick_aws.environment(), **own}, quick_clients).fill()
     site = Site(lake, lake.session(), lake.add_hostile())
     with serving(Pages(site.session), lambda address, error: site.defects.append(f"{address}: {error!r}")) as site.url:
         yield site

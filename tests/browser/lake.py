@@ -1,4 +1,4 @@
-"""The demo's shop as a lake to look at: tables that are behind, paused, blocked and not kept up, and one whose words are hostile."""
+"""The demo's shop as a lake to look at: tables that are fine, behind, paused, blocked and not kept up, and one whose words are hostile."""
 
 from __future__ import annotations
 
@@ -40,11 +40,10 @@ ROUNDS = 5
 
 
 class ShopLake:
-    """Tables of one shop, written and run in this process. raw: a folder of its own; so is the state table."""
+    """Tables of one shop, written and run in this process, in the raw folder and the state table of the environment."""
 
     def __init__(self, environment: Mapping[str, str], clients: Clients) -> None:
-        self.environment = {**environment, "DMSLAKE_RAW": environment["DMSLAKE_RAW"] + "seen/", "DMSLAKE_STATE_TABLE": "seen"}
-        self.clients = clients
+        self.environment, self.clients = environment, clients
         raw, lake = self.environment["DMSLAKE_RAW"], self.environment["DMSLAKE_LAKE"]
         self.raw, self.shop, self.feed = raw, open_shop(), Feed(clients.s3, raw)
         self.tables = {
@@ -71,8 +70,9 @@ class ShopLake:
         assert products.run("Rollback", to="previous") == 0
         stores.put_raw("notes.txt", b"no DMS file")
         stores.run()
-        kept = self.clients.s3
-        kept.put_object(Bucket=orders.path.bucket, Key=f"{orders.path.raw.key[: -len('orders/')]}returns/LOAD00000001.parquet", Body=b"x")
+        self._returns()
+        found = orders.path.raw.key.replace(f"/{ORDERS}/", "/visits/") + "LOAD00000001.parquet"
+        self.clients.s3.put_object(Bucket=orders.path.bucket, Key=found, Body=b"nobody has looked at it yet")
         self._round(ROUNDS + 1, run=False)
         return self
 
@@ -84,6 +84,15 @@ class ShopLake:
             table = self.tables[name]
             table.columns = self.shop.columns[name]
             assert table.run() == 0, table.item().get("LastRun")
+
+    def _returns(self) -> None:
+        """A table that is up to date."""
+        raw, lake = self.environment["DMSLAKE_RAW"], self.environment["DMSLAKE_LAKE"]
+        columns = pa.schema([("id", pa.int32()), ("order_id", pa.int32()), ("reason", pa.string())])
+        table = WorkTable(self.environment, raw, lake, columns, table="returns", shared=self.clients)
+        table.load([(number, number * 7, "too small") for number in range(1, 41)])
+        assert table.run("LoadInitial") == 0
+        self.tables["returns"] = table
 
     def add_hostile(self) -> WorkTable:
         """A table whose name, column and values are made to do harm: a load, and a batch that updates every row."""

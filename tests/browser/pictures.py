@@ -16,29 +16,23 @@ from tests.browser.lake import ShopLake, serving
 from tests.quick_aws import QuickAws
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "pictures"
-WIDTH, HEIGHT = 1100, 640
+WIDTH, HEIGHTS = 1100, {"overview": 640, "table": 1000}  # CSS pixels
 
 
 def main() -> int:
     """Fill a lake, serve it, and keep a picture of the overview and one of a table."""
     os.environ.update(aws_environment())
-    with QuickAws().connected() as aws:
+    with QuickAws(raw="s3://dmslake-raw/dms/", lake="s3://dmslake-lake/lake/").connected() as aws:
         aws.create()
         lake = ShopLake(aws.environment(), make_clients(aws.environment())).fill()
-        with serving(Pages(lake.session()), _broken) as url, started() as browser:
+        with serving(Pages(lake.session()), _broken, 5.0) as url, started() as browser:
             _keep(browser, f"{url}/", "overview", "light")
-            _keep(browser, browser_link(browser, url, lake), "table", "dark")
+            _keep(browser, str(browser.link(f"shop.{ORDERS}").get_attribute("href")), "table", "dark")
     return 0
 
 
-def browser_link(browser: Browser, url: str, lake: ShopLake) -> str:
-    """Where the overview leads for the table of orders."""
-    browser.open(f"{url}/")
-    return str(browser.link(f"shop.{ORDERS}").get_attribute("href"))
-
-
 def _keep(browser: Browser, address: str, name: str, scheme: str) -> None:
-    browser.look(WIDTH, scheme, height=HEIGHT)
+    browser.look(WIDTH, scheme, HEIGHTS[name])
     browser.open(address)
     FOLDER.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(browser.picture(name, whole=False), FOLDER / f"{name}.png")

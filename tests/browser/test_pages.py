@@ -12,7 +12,7 @@ from infra.local.shop import ORDERS, PRODUCTS, STORES
 from tests.browser.chrome import Browser
 from tests.browser.conftest import Site
 
-STATES = ["blocked", "paused", "behind", "fine", "inactive"]
+STATES = ["blocked", "paused", "behind", "fine", "fine", "inactive"]
 NAMES = "table.tables tbody tr:not([hidden]) > th > a"
 
 
@@ -26,7 +26,7 @@ def test_the_overview_begins_with_what_needs_a_person(browser: Browser, site: Si
     """Blocked, then paused, with reason and way out; then those behind."""
     browser.open(site.address())
 
-    assert names(browser) == ["shop.stores", "shop.products", "shop.orders", "hostile", "shop.returns"]
+    assert names(browser) == ["shop.stores", "shop.products", "shop.orders", "hostile", "shop.returns", "shop.visits"]
     assert browser.texts("table.tables .state") == STATES
     stores = browser.all("table.tables tbody")[0].text
     assert "notes.txt" in stores
@@ -75,7 +75,7 @@ def test_tables_are_filtered_by_state_and_words(browser: Browser, site: Site) ->
 
     assert behind == ["shop.orders"]
     assert by_reason == ["shop.stores"]
-    assert len(names(browser)) == 5
+    assert len(names(browser)) == len(STATES)
 
 
 def test_without_script_all_is_there(browser: Browser, site: Site) -> None:
@@ -86,7 +86,7 @@ def test_without_script_all_is_there(browser: Browser, site: Site) -> None:
         browser.one("label:has(#only-paused)").click()
         paused = names(browser)
 
-        assert len(every) == 5
+        assert len(every) == len(STATES)
         assert paused == ["shop.products"]
         assert [element for element in browser.all(".with-script, th button") if element.is_displayed()] == []
 

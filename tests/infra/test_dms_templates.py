@@ -37,7 +37,7 @@ SETTINGS = {  # of the S3 target, with what another value would do
     "DatePartitionEnabled": False,
     "ParquetTimestampInMillisecond": False,  # microseconds are lost
     "TimestampColumnName": "dms_timestamp",
-    "UseTaskStartTimeForFullLoadTimestamp": True,
+    "UseTaskStartTimeForFullLoadTimestamp": False,  # a reload's CDC files would be those since the task's start
 }
 
 

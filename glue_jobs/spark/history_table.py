@@ -10,7 +10,7 @@ import pyarrow as pa
 from glue_jobs.core.collation import is_same_key
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.history_table import PARTITIONING, columns_after, history_lake
-from glue_jobs.core.intake import Action, Rewrite, SyncHistory, TakeLoad
+from glue_jobs.core.intake import Action, Rewrite, SyncHistory, TakeBatch, TakeLoad
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.work import HistoryWork, Task, Work
@@ -51,7 +51,8 @@ def _happened(task: Task, taken: Taken) -> tuple[tuple[Events, ...], Rule]:
     if isinstance(task.action, SyncHistory):
         return tuple(LiveEvents(file, now) for file in task.snapshot.files.values()), Whole(now)
     late = tuple(head.ordinal for head in taken.heads if head.late)
-    return raw, Late(late) if late else Batch() if taken.heads else Whole(now)
+    is_batch = isinstance(task.action, TakeBatch)  # one without a row changes nothing, a truncate everything
+    return raw, Late(late) if late else Batch() if is_batch else Whole(now)
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,9 @@ SNAPSHOT = ROOT / "docs" / "snapshot.md"
 FEED = ROOT / "docs" / "feed.md"
 ROWS = ROOT / "docs" / "rows.md"
 HISTORY = ROOT / "docs" / "history.md"
+REPORT = ROOT / "docs" / "report.md"
 SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
-RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE, FORGET, SNAPSHOT, FEED, ROWS, HISTORY}
+RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE, FORGET, SNAPSHOT, FEED, ROWS, HISTORY, REPORT}
 RUN_ELSEWHERE = {ROOT / "docs" / "capture.md", ROOT / "docs" / "spark-submit.md"}
 
 
@@ -145,7 +146,7 @@ def test_operations_from_top_to_bottom(shell: DocumentShell) -> None:
 
 
 def test_undo_from_top_to_bottom(shell: DocumentShell) -> None:
-    """Every command of docs/undo.md and, on its tables, of past.md and stage.md succeeds; nothing is undone after the first,
+    """Every command of docs/undo.md and, on its tables, of past.md, report.md and stage.md succeeds; nothing is undone after the first,
     and verify finds nothing."""
     undone = "\n".join(shell.run(block) for block in blocks(UNDO) if block.language == "sh")
     end = shell.run(Block("sh", "", "dmslake verify shop.orders shop.stores; dmslake history shop.orders --output json"))
@@ -159,6 +160,11 @@ def test_undo_from_top_to_bottom(shell: DocumentShell) -> None:
     assert re.search(r"^rows +[\d,]+ → [\d,]+: ", printed, re.MULTILINE)
     assert re.search(r"LOAD\d+\.parquet, row 1179", printed)
     assert "'_change_type': 'insert'" in printed
+
+    reported = "\n".join(shell.run(block) for block in blocks(REPORT) if block.language == "sh")
+    assert re.search(r"^report\.html: \d+ table\(s\), [1-9]\d* change\(s\), ", reported, re.MULTILINE)
+    assert "s3://dmslake-lake/reports/today.html: " in reported
+    assert "<ins>" in (shell.folder / "report.html").read_text("utf-8")
 
     staged = "\n".join(shell.run(block) for block in blocks(STAGE) if block.language == "sh")
     assert "staged: it waits for a person" in staged

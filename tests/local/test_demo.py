@@ -75,6 +75,17 @@ def test_demo_ends_with_commands_that_can_be_pasted(said: str) -> None:
     assert len(commands) == 5
 
 
+def test_demo_ends_with_a_report_and_names_its_file(said: str) -> None:
+    """It has the shop's tables and what their changes did to rows, and stays."""
+    named = re.search(r"^ *(\S+dmslake-demo-\S+report\.html)$", said, re.MULTILINE)
+
+    assert named is not None
+    text = Path(named[1]).read_text("utf-8")
+    assert all(f"shop.{name}" in text for name in shop.TABLES)
+    assert "<del><bdi>119.00</bdi></del>" in text
+    assert "<ins><bdi>109.00</bdi></ins>" in text
+
+
 @pytest.fixture(scope="module")
 def loaded() -> Iterator[Demo]:
     """The demo up to its first load."""

@@ -122,6 +122,7 @@ def _before_images(task: Task) -> list[Finding]:
     if any(image.get("column-prefix") == IMAGE_PREFIX and not image.get("column-suffix") for image in named):
         return []
     what = "where an update changes a row's primary key, nothing tells the old one: the row stays in the lake under both"
+    what += "; if the tables' items say these names (BeforeImagePrefix), all is well" if images else ""
     found = "another prefix or a suffix" if images else "none"
     return [Finding(WARNS, CHECK, task.where, what, f"a mapping rule {IMAGES} with prefix {IMAGE_PREFIX}", found, _images_line(task))]
 

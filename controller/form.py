@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from glue_jobs.core.collation import key_text
 from glue_jobs.core.partitioning import partition_key_text
 from glue_jobs.core.schema import find
 from glue_jobs.core.snapshot import Snapshot
@@ -14,7 +15,7 @@ def columns_apart(before: Snapshot, after: Snapshot) -> dict[str, Any]:
     old, new = before.schema, after.schema
     pairs = [(column, find(old, column.name)) for column in new]
     forms = [
-        ("primary_key", ",".join(before.primary_key), ",".join(after.primary_key)),
+        ("primary_key", key_text(before.primary_key), key_text(after.primary_key)),
         ("partitions", partition_key_text(before.partitioning), partition_key_text(after.partitioning)),
     ]
     return {

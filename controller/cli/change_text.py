@@ -9,6 +9,7 @@ from controller.cli.output import View, aligned, count_text, labelled, size_text
 from controller.cli.staged_text import rows_text
 from controller.cli.undo_text import MOST_SHOWN, columns_text, kind_text
 from controller.history import HEAD, LIVE, LOST, UNDONE, epoch_text
+from glue_jobs.core.collation import key_text
 from glue_jobs.core.ids import CHANGE_CHARS, change_of_record
 from glue_jobs.core.partitioning import partition_key_text
 from glue_jobs.core.record import ChangeRecord, DataFile, Input
@@ -82,7 +83,7 @@ def _generation_text(record: ChangeRecord, before: Snapshot) -> str:
 
 
 def _key(snapshot: Snapshot) -> str:
-    return ",".join(snapshot.primary_key) or "null"
+    return key_text(snapshot.primary_key) or "null"
 
 
 def _differs(before: str, after: str, is_first: bool) -> str:

@@ -22,6 +22,7 @@ from controller.ways import ways
 from glue_jobs.aws.buckets import noncurrent_days
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.translate import ACCESS_DENIED, error_code
+from glue_jobs.core.collation import key_text
 from glue_jobs.core.errors import DmslakeError, TableBlocked, UsageError
 from glue_jobs.core.ids import CHANGE_CHARS, ChangeId, change_of_name
 from glue_jobs.core.partitioning import partition_key_text
@@ -183,7 +184,7 @@ def facts_of(record: ChangeRecord, before: Snapshot, after: Snapshot) -> list[tu
         ("rows with a commit time before their predecessor's", f"{counts.backward:,}" if counts.backward else ""),
         ("generation", _pair(*(str(number) for number in generation)) if before.change else str(generation[1])),
         ("cursor", _pair(_base(before.cursor), _base(after.cursor))),
-        ("primary key", _pair(",".join(before.primary_key), ",".join(after.primary_key))),
+        ("primary key", _pair(key_text(before.primary_key), key_text(after.primary_key))),
         ("partitions", _pair(_partitions(before), _partitions(after))),
         ("undone", _changes(record, "undone")),
         ("brought back", _changes(record, "redone")),

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from controller.history import HEAD, LIVE, LOST, STEP, UNDONE
 from controller.pages.views import Bar, SchemaStep, Step
+from glue_jobs.core.collation import key_text
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.partitioning import partition_key_text
@@ -169,7 +170,7 @@ def form_texts(before: ChangeRecord | None, after: ChangeRecord) -> tuple[str, .
         return (f"begins with {columns}",) if after.schema and (before is None or not before.schema) else ()
     texts = [*_columns(before.schema, after.schema)]
     forms = [
-        ("primary key", ",".join(before.primary_key) or "none", ",".join(after.primary_key) or "none"),
+        ("primary key", key_text(before.primary_key) or "none", key_text(after.primary_key) or "none"),
         ("partitions", partition_key_text(before.partitioning), partition_key_text(after.partitioning)),
     ]
     return (*texts, *(f"{what}: {was} → {now}" for what, was, now in forms if was != now))

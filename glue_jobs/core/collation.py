@@ -176,3 +176,9 @@ def identity(key: Sequence[str]) -> tuple[tuple[str, ...], str]:
 def is_same_key(one: Sequence[str], other: Sequence[str]) -> bool:
     """Whether both tell rows apart in the same way."""
     return identity(one) == identity(other)
+
+
+def key_text(key: Sequence[str]) -> str:
+    """The key in words: its columns, and how they compare where that is not by their bytes; '' for none."""
+    words = str(collation_of(key))
+    return ",".join(key) + (f" ({words})" if words else "")

@@ -20,6 +20,7 @@ from glue_jobs.core.collation import (
     collation_of,
     column_collation,
     is_same_key,
+    key_text,
     parse_collation,
 )
 from glue_jobs.core.errors import UsageError
@@ -149,3 +150,9 @@ def test_the_same_columns_under_another_collation_are_another_key() -> None:
     assert not is_same_key(key, ("name",))
     assert is_same_key(key, collated(key, Collation(ci=True)))
     assert is_same_key(collated(key, EXACT), ("name",))
+
+
+@pytest.mark.parametrize(("words", "text"), [("", "shop,name"), ("ci,pad", "shop,name (ci,pad)")])
+def test_a_key_is_shown_with_how_it_compares(words: str, text: str) -> None:
+    """So that `show` and `diff` tell that it changed."""
+    assert key_text(collated(("shop", "name"), parse_collation(words))) == text

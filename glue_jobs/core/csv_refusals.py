@@ -14,7 +14,7 @@ from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.schema import Column, Schema, find, names
 
 _SHOWN = 160  # characters of a first row or of columns in an error
-_ATTRIBUTE_SHOWN = 200  # characters of the attribute that a way out spells out; a longer way out would be cut in the report
+_LINE_SHOWN = 460  # characters of a command in a way out; a report cuts it at 500, and a command that is cut is of no use
 _NAME = re.compile(r"[^\W\d]\w*")
 _HEADERS = "set AddColumnName=true on the DMS endpoint and reload the table"
 
@@ -73,7 +73,7 @@ class Refusals:
             where=f"file {self.where}",
             expected=f"Op or a commit time or both before {_shown(names(own))}",
             found=_shown(first),
-            todo=f"name all fields, Op and commit time included, in the attribute Schema (known now: {_attribute(own)}), or {_HEADERS}",
+            todo=f"name all fields, Op and commit time included, in the attribute Schema (known now: {_shown(names(own))}), or {_HEADERS}",
         )
 
     def other_columns(self, first: Sequence[str], own: Schema, fields: int) -> TableBlocked:
@@ -130,7 +130,12 @@ class Refusals:
         )
 
     def _set_schema(self, columns: Schema) -> str:
-        return self.set_line("Schema", _attribute(columns))
+        """With the first columns and dots where all would be too many."""
+        line, kept = self.set_line("Schema", schema_text(columns)), columns
+        while len(line) > _LINE_SHOWN and len(kept) > 1:
+            kept = kept[:-1]
+            line = self.set_line("Schema", schema_text((*kept, Column("…", "…"))))
+        return line
 
     def set_line(self, attribute: str, value: str) -> str:
         """A command that sets an attribute of the table's item, to be pasted."""
@@ -141,15 +146,6 @@ class Refusals:
             f"--update-expression 'SET #a = :v' --expression-attribute-names '{{\"#a\": \"{attribute}\"}}' "
             f"--expression-attribute-values {shlex.quote(values)}`"
         )
-
-
-def _attribute(columns: Schema) -> str:
-    """The attribute Schema, cut to what a report shows."""
-    text, kept = schema_text(columns), columns
-    while len(text) > _ATTRIBUTE_SHOWN and len(kept) > 1:
-        kept = kept[:-1]
-        text = schema_text((*kept, Column("…", "…")))
-    return text
 
 
 def _shown(texts: Sequence[str] | None) -> str:

@@ -24,6 +24,8 @@ NEW_COPY = "let DMS write the file again (reload the table), or skip it: `dmslak
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, which some programs put before a text
 _GZIP = b"\x1f\x8b"
 _LF, _CR, _QUOTE = 10, 13, 34
+_FINE = re.compile(rb":\d\d\.\d{6}\d{0,5}[1-9]")
+_FINE_LENGTH = 32  # more than such a text has
 _FIELD_LIMIT = (1 << 31) - 1
 
 
@@ -41,9 +43,9 @@ class CsvFile:
     null: str = "NULL"
     only: tuple[str, str] | None = None
 
-    def stream(self, rows: list[int] | None = None) -> io.RawIOBase:
-        """The text's bytes, checked. rows: takes up the number of each row in the file, where `only` leaves some out."""
-        checked = _checked(_blocks(self), self)
+    def stream(self, rows: list[int] | None = None, seen: Seen | None = None) -> io.RawIOBase:
+        """The text's bytes, checked. rows: takes up each row's number in the file, where `only` leaves some out; seen: what is noticed."""
+        checked = _checked(_blocks(self) if seen is None else _watched(_blocks(self), seen), self)
         return BlockStream(checked if self.only is None else _rows_of(checked, self, [] if rows is None else rows))
 
     def first_record(self) -> tuple[str, ...] | None:
@@ -58,6 +60,13 @@ class CsvFile:
         """(line on which it begins, from 1; fields with one character a byte) of each record, blank lines without a field. Slow: for
         errors only. Of all tables; nothing is checked."""
         return _records(_blocks(self), self)
+
+
+@dataclass
+class Seen:
+    """What is noticed of a text while it is read. fine: something reads like a time with digits below the microsecond."""
+
+    fine: bool = False
 
 
 class BlockStream(io.RawIOBase):
@@ -117,6 +126,15 @@ def _blocks(file: CsvFile) -> Iterator[bytes]:
         first = False
         if block:
             yield block
+
+
+def _watched(blocks: Iterator[bytes], seen: Seen) -> Iterator[bytes]:
+    """The same blocks."""
+    end = b""
+    for block in blocks:
+        seen.fine = seen.fine or bool(_FINE.search(end + block[:_FINE_LENGTH]) or _FINE.search(block))
+        end = block[-_FINE_LENGTH:]
+        yield block
 
 
 def _checked(blocks: Iterator[bytes], file: CsvFile) -> Iterator[bytes]:

@@ -10,7 +10,8 @@ the rows of that table come, their `__row` is their number among all rows of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,7 +25,7 @@ from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.spark.arrow_types import LostDigits, first_failing, shown
-from glue_jobs.spark.csv_bytes import NEW_COPY, ROW_LIMIT_BYTES, CsvFile, bad_row, bad_text
+from glue_jobs.spark.csv_bytes import NEW_COPY, ROW_LIMIT_BYTES, CsvFile, Seen, bad_row, bad_text
 from glue_jobs.spark.csv_values import digits_lost, from_texts
 from glue_jobs.spark.dms_files import looks_like_timestamp
 from glue_jobs.spark.row_marks import BEFORE, OPERATIONS, ROW, RowMarks
@@ -38,7 +39,8 @@ _STRADDLES = "straddl"  # in what Arrow says then
 class CsvHead:
     """What a look at a whole CSV file says. columns: of its fields; has_header: whether the first record is one; rows: without it.
 
-    block_bytes: in pieces of so many bytes the file can be read; facts: of the values of some fields.
+    block_bytes: in pieces of so many bytes the file can be read; facts: of the values of some fields; fine_times: there may be digits
+    below the microsecond.
     """
 
     columns: CsvColumns
@@ -46,6 +48,7 @@ class CsvHead:
     rows: int
     block_bytes: int
     facts: Mapping[int, Facts] = field(default_factory=dict)
+    fine_times: bool = False
 
     def facts_of(self, name: str) -> Facts:
         """The facts of a column that can be the commit time."""
@@ -64,22 +67,17 @@ def scan_csv(file: CsvFile, reading: Reading, patterns: Sequence[str] = BEFORE_I
     header = first is not None and not file.only and table.is_header(first)
     if first is None:
         return CsvHead(table.columns(None, False, {}, 0), False, 0, BLOCK_BYTES)
-    block_bytes = BLOCK_BYTES
+    seen = Seen()
+    pieces = _Pieces(file, tuple(f"field {place + 1}" for place in range(len(first))), header, BLOCK_BYTES)
     while True:
         try:
-            rows, facts = _looked_at(
-                file,
-                [f"field {place + 1}" for place in range(len(first))],
-                table.fields_to_look_at(first, header, lead),
-                header,
-                block_bytes,
-            )
+            rows, facts = _looked_at(pieces.batches(table.fields_to_look_at(first, header, lead), file.stream(seen=seen)))
             break
         except _RowTooLongError:
-            if block_bytes >= ROW_LIMIT_BYTES:
+            if pieces.block_bytes >= ROW_LIMIT_BYTES:
                 raise _too_long(file) from None
-            block_bytes = min(block_bytes * _LONGER, ROW_LIMIT_BYTES)
-    return CsvHead(table.columns(first, header, facts, rows, lead), header, rows, block_bytes, facts)
+            pieces = replace(pieces, block_bytes=min(pieces.block_bytes * _LONGER, ROW_LIMIT_BYTES))
+    return CsvHead(table.columns(first, header, facts, rows, lead), header, rows, pieces.block_bytes, facts, seen.fine)
 
 
 def read_csv(
@@ -106,7 +104,7 @@ def read_csv(
     row = 0
     numbers: list[int] = []
     wanted = [fields.index(name) for name in (*kinds, op_column) if name]
-    for batch in _batches(file, fields, wanted, head.has_header, head.block_bytes, numbers):
+    for batch in _Pieces(file, fields, head.has_header, head.block_bytes).batches(wanted, file.stream(numbers)):
         values = {name: texts.typed(batch.column(str(fields.index(name))), name, kind, row, lost) for name, kind in kinds.items()}
         if op_column:
             values[op_column] = texts.operations(batch.column(str(fields.index(op_column))), row)
@@ -134,45 +132,51 @@ class _RowTooLongError(Exception):
     """A row does not fit into a block."""
 
 
-def _batches(
-    file: CsvFile, fields: Sequence[str], wanted: Sequence[int], has_header: bool, block_bytes: int, numbers: list[int] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The rows' texts, null where null stands, in columns "0", "1" … of which only `wanted` are there (the first, if none is). fields: for
-    messages."""
-    width = len(fields)
-    names = [str(place) for place in range(width)]
-    chosen = [str(place) for place in wanted] or names[:1]
-    try:
-        batches = pacsv.open_csv(
-            file.stream(numbers),
-            pacsv.ReadOptions(use_threads=False, block_size=block_bytes, column_names=names),
-            # A blank line is a row of one empty field, and no row where there are more fields.
-            pacsv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True, ignore_empty_lines=width > 1),
-            pacsv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
-                include_columns=chosen,
-                null_values=sorted({"", file.null}),
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-        is_first = has_header
-        for batch in batches:
-            yield batch.slice(1) if is_first else batch
-            is_first = False
-    except pa.ArrowInvalid as error:
-        if _STRADDLES in str(error):
-            raise _RowTooLongError from error
-        raise _told(error, file, fields) from error
+@dataclass(frozen=True)
+class _Pieces:
+    """Gives a file's rows in pieces of about `block_bytes`. fields: of a record, for messages."""
+
+    file: CsvFile
+    fields: Sequence[str]
+    has_header: bool
+    block_bytes: int
+
+    def batches(self, wanted: Sequence[int], stream: io.RawIOBase) -> Iterator[pa.RecordBatch]:
+        """The rows' texts, null where null stands, in columns "0", "1" … of which only `wanted` are there (the first, if none is)."""
+        width = len(self.fields)
+        names = [str(place) for place in range(width)]
+        try:
+            batches = pacsv.open_csv(
+                stream,
+                pacsv.ReadOptions(use_threads=False, block_size=self.block_bytes, column_names=names),
+                # A blank line is a row of one empty field, and no row where there are more fields.
+                pacsv.ParseOptions(delimiter=self.file.delimiter, newlines_in_values=True, ignore_empty_lines=width > 1),
+                pacsv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    include_columns=[str(place) for place in wanted] or names[:1],
+                    null_values=sorted({"", self.file.null}),
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+            is_first = self.has_header
+            for batch in batches:
+                yield batch.slice(1) if is_first else batch
+                is_first = False
+        except pa.ArrowInvalid as error:
+            if _STRADDLES in str(error):
+                raise _RowTooLongError from error
+            raise _told(error, self.file, self.fields) from error
 
 
-def _looked_at(file: CsvFile, fields: Sequence[str], places: Sequence[int], header: bool, block_bytes: int) -> tuple[int, dict[int, Facts]]:
-    """How many rows there are, and the facts of these fields."""
-    rows, found = 0, {place: _Gathered() for place in places}
-    for batch in _batches(file, fields, places, header, block_bytes):
+def _looked_at(batches: Iterable[pa.RecordBatch]) -> tuple[int, dict[int, Facts]]:
+    """How many rows there are, and the facts of each field; a field's place is its column's name."""
+    rows = 0
+    found: dict[int, _Gathered] = {}
+    for batch in batches:
         rows += batch.num_rows
-        for place, gathered in found.items():
-            gathered.add(batch.column(str(place)))
+        for name, texts in zip(batch.schema.names, batch.columns, strict=True):
+            found.setdefault(int(name), _Gathered()).add(texts)
     return rows, {place: gathered.facts() for place, gathered in found.items()}
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -74,7 +76,10 @@ class HeadOf:
             schema = replace(schema, columns=with_said_booleans(schema.columns, self.reading.form.schema))
             return RawHead(file, schema, ordinal, file.key in self.late, where)
         form = self.reading.form
-        source = CsvFile(_Opener(self.place, file), where, form.delimiter, form.null, only_of(self.reading, file))
+        data = open_raw(self.place, file)
+        # A look takes the first row and then all rows: of a small file one request is enough.
+        source_of = partial(io.BytesIO, data.getvalue()) if isinstance(data, io.BytesIO) else _Opener(self.place, file)
+        source = CsvFile(source_of, where, form.delimiter, form.null, only_of(self.reading, file))
         head = scan_csv(source, self.reading, self.place.before_images)
         parts = CsvParts(head, form.delimiter, form.null, source.only)
         return RawHead(file, _csv_schema(head, where, self.place.before_images), ordinal, file.key in self.late, where, parts)

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from glue_jobs.core.dms_columns import SEQUENCE_COLUMN
+from glue_jobs.core.schema import Column, find
 from glue_jobs.spark.arrow_types import LostDigits, conform
 from glue_jobs.spark.dms_files import damage_named, open_dms
 from glue_jobs.spark.engine import Engine
 from glue_jobs.spark.key_hashes import Hashes, key_hashes
 from glue_jobs.spark.place import Place
-from glue_jobs.spark.raw_file import RawHead, open_raw
+from glue_jobs.spark.raw_file import RawHead, open_raw, read_raw
 
 REPEATED, CUT = "repeated_rows", "digits_cut"
 
@@ -41,10 +42,11 @@ def raw_notes(engine: Engine, place: Place, heads: Sequence[RawHead]) -> dict[st
 
 
 def _telling(head: RawHead) -> list[str]:
-    """The file's columns that may tell something; CSV has no types, and is not read a second time."""
-    if not head.file.key.endswith(".parquet"):
-        return []
-    fine = [column.name for column in head.schema.physical if pt.is_timestamp(column.type) and column.type.unit == "ns"]
+    """The file's columns that may tell something."""
+    if head.csv is None:
+        fine = [column.name for column in head.schema.physical if pt.is_timestamp(column.type) and column.type.unit == "ns"]
+    else:
+        fine = [column.name for column in head.schema.columns if column.type == "timestamp" and head.csv.head.fine_times]
     return [SEQUENCE_COLUMN, *fine] if SEQUENCE_COLUMN in head.schema.excluded else fine
 
 
@@ -57,13 +59,22 @@ class _Notes:
         hashes: list[Hashes] = [np.empty(0, np.uint64)]
         cut = LostDigits()
         columns = _telling(head)
+        if head.csv is not None:
+            wanted = tuple(find(head.schema.columns, name) or Column(name, "string") for name in columns)
+            for rows in read_raw(self.place, head, columns=wanted, lost=cut):
+                hashes.extend(_hashes(rows) if SEQUENCE_COLUMN in columns else [])
+            return np.concatenate(hashes), {name: count for name, count in cut.items() if count}
         parquet = open_dms(open_raw(self.place, head.file), head.where)
         with damage_named(head.where):
             for batch in parquet.iter_batches(columns=columns, use_threads=False):
                 rows = pa.Table.from_batches([batch])
                 taken = tuple(column for column in head.schema.columns if column.name in columns)
                 conform(rows, taken, head.where, lost=cut)
-                if SEQUENCE_COLUMN in columns:
-                    sent = rows.column(SEQUENCE_COLUMN).drop_null()
-                    hashes.append(key_hashes(pa.table([sent.cast(pa.string())], names=[SEQUENCE_COLUMN])))
+                hashes.extend(_hashes(rows) if SEQUENCE_COLUMN in columns else [])
         return np.concatenate(hashes), {name: count for name, count in cut.items() if count}
+
+
+def _hashes(rows: pa.Table) -> list[Hashes]:
+    """Of the change sequences."""
+    sent = rows.column(SEQUENCE_COLUMN).drop_null()
+    return [key_hashes(pa.table([sent.cast(pa.string())], names=[SEQUENCE_COLUMN]))]

@@ -219,7 +219,8 @@ def test_a_new_table_needs_schema() -> None:
 def test_a_way_out_is_short_enough_for_a_report() -> None:
     """Reports cut it at 500 characters; a command that is cut is of no use."""
     wide = ["Op", *(f"a_rather_long_column_name_{number}" for number in range(80))]
-    todo = refused(table(()), wide).todo
+    long = Table(Reading("bucket-of-a-long-name-in-eu-central-1/prefix/of/folders/some_schema/and_a_table/"), "s3://raw/a.csv")
+    todo = refused(long, wide).todo
     assert "…" in todo
     assert todo.endswith("`")
     assert len(todo) <= 500

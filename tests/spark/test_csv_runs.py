@@ -254,6 +254,22 @@ def test_an_undone_change_is_taken_again(quick_table: MakeTable) -> None:
     proved(table)
 
 
+def test_rows_sent_twice_and_digits_cut_are_told(quick_table: MakeTable) -> None:
+    """By the change sequence, and by fractions of more than six digits; over the files of a change."""
+    table = made(quick_table, Schema='{"id": "int", "at": "timestamp"}')
+    names = ("Op", "id", "at", "AR_H_CHANGE_SEQ")
+    load(table, [names, ("I", 1, "2024-05-01 12:00:00.1234567", None), ("I", 2, "2024-05-01 12:00:00.123456000", None)])
+    table.sync()
+    assert table.head().details["digits_cut"] == {"at": 1}
+    cdc(table, [names, ("U", 1, None, "01"), ("U", 2, None, "02")])
+    cdc(table, [names, ("U", 2, None, "02"), ("D", 1, None, "03")], ".csv.gz")
+
+    table.sync()
+
+    assert table.head().details["repeated_rows"] == 1
+    assert "digits_cut" not in table.head().details
+
+
 def test_a_changed_key_is_told_by_its_before_image(quick_table: MakeTable) -> None:
     """By the header's BI_ columns."""
     table = made(quick_table)

@@ -10,11 +10,11 @@ import io
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from controller.host import this_machine
-from controller.pages.pages import Pages
-from controller.pages.render import render_report
-from controller.pages.report import read_report
-from controller.session import open_session
 from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.core.paths import S3Uri
-from glue_jobs.core.settings import read_settings
 from infra.local.demo_screen import Screen
 from infra.local.embedded import EmbeddedAws
 from infra.local.row_changes import Rows, differences, row_changes
@@ -42,7 +36,6 @@ TRY_NEXT = (
     ("dmslake activate shop.orders --primary-key id --partition-key 'year(order_date),month(order_date)'", "have one kept up"),
     ("dmslake run", "load it, apply what is pending, report"),
 )
-CHANGES_SHOWN, ROWS_SHOWN = 20, 5  # in its report: changes of each table, rows of each kind in a change
 
 
 class DemoFailed(Exception):
@@ -244,12 +237,16 @@ class Demo:
     def report(self) -> Path:
         """Write the report of all tables to a file that stays, and name it; its path."""
         self.screen.step("A report to look at: every table, and what each change did to its rows")
-        self.screen.command("dmslake report --out report.html --rows 5")
-        environment = {**os.environ, **self.aws.environment()}
-        host = replace(this_machine(lambda event, details: None), variables=environment)
-        made = read_report(Pages(open_session(read_settings({}, environment), host)), CHANGES_SHOWN, ROWS_SHOWN)
         path = Path(tempfile.mkdtemp(prefix="dmslake-demo-"), "report.html")
-        path.write_text(render_report(made), "utf-8")
+        command = ["report", "--out", str(path), "--rows", "5"]
+        self.screen.command("dmslake report --out report.html --rows 5")
+        with self.screen.busy("reading the tables and their changes"):
+            done = subprocess.run(
+                [sys.executable, "-m", "controller.cli", *command],
+                env={**os.environ, **self.aws.environment()}, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+        if done.returncode != 0:
+            raise DemoFailed(f"The report could not be written: {done.stderr}")
         self.screen.say("Open it in a browser; it needs no network, and stays when the embedded AWS has gone:")
         self.screen.line(str(path))
         return path

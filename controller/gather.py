@@ -30,6 +30,7 @@ from glue_jobs.protocol.raw import list_raw
 
 THREADS = 16
 CHANGES_FOLDER = "_changes"  # where raw and lake share a folder, the change records stand beside the schemas
+Files = Callable[[Any, TableState, Limits], "tuple[Snapshot, RawListing]"]  # (S3 client, a table, limits) → what its files say
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
@@ -88,7 +89,7 @@ class Discovered:
 class Question:
     """What to gather. paths: as a person wrote them, empty for all in scope. create: the table and items that are missing.
 
-    wants: the tables whose snapshot and raw files are read.
+    wants: the tables whose snapshot and raw files are read. files: who reads them.
     """
 
     settings: Settings
@@ -97,6 +98,7 @@ class Question:
     discover: bool = True
     everything: bool = False  # items outside of the scope too
     wants: Callable[[TableState], bool] = field(default=lambda state: is_due(state))
+    files: Files = field(default=lambda s3, state, limits: read_files(s3, state, limits))
 
 
 def no_tables(scope: RawScope) -> str:
@@ -144,7 +146,7 @@ def gather(clients: Clients, table: StateTable, question: Question, now: datetim
     chosen = _choose(facts, question.paths) if question.paths else [fact for fact in facts if question.everything or _in_scope(fact, scope)]
 
     def read(fact: Facts) -> Facts:
-        return _read_files(s3, fact, settings.limits, question.wants)
+        return _read_files(s3, fact, question)
 
     tables = tuple(in_threads(read, chosen))
     notes = tuple(text for folder in found.shared for text in unread_transactions(folder, tables, settings.state_table))
@@ -248,14 +250,19 @@ def _in_scope(fact: Facts, scope: RawScope | None) -> bool:
     return scope.has(fact.state.path) or bool(fact.state.publishing or fact.state.catalog_pending)
 
 
-def _read_files(s3: Any, fact: Facts, limits: Limits, wants: Callable[[TableState], bool]) -> Facts:
+def read_files(s3: Any, state: TableState, limits: Limits) -> tuple[Snapshot, RawListing]:
+    """The head's snapshot, and the raw files that a plan may look at."""
+    snapshot = read_snapshot(s3, state.lake, state.head) if state.head else Snapshot()
+    return snapshot, list_raw(s3, state, snapshot, limits)
+
+
+def _read_files(s3: Any, fact: Facts, question: Question) -> Facts:
     """The table's snapshot and raw listing added."""
     state = fact.state
-    if state is None or not wants(state):
+    if state is None or not question.wants(state):
         return fact
     try:
-        snapshot = read_snapshot(s3, state.lake, state.head) if state.head else Snapshot()
-        return Facts(fact.path, state, snapshot, list_raw(s3, state, snapshot, limits), is_new=fact.is_new)
+        return Facts(fact.path, state, *question.files(s3, state, question.settings.limits), is_new=fact.is_new)
     except Exception as error:  # noqa: BLE001 - one table's failure becomes its own report, the others go on
         return Facts(fact.path, state, problem=aws_error(error), is_new=fact.is_new)
 

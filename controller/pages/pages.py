@@ -10,6 +10,7 @@ from datetime import datetime
 from controller.gather import Facts, Gathered, in_threads
 from controller.history import HEAD, PastChange
 from controller.pages.change import ChangeReader
+from controller.pages.kept_files import KeptFiles
 from controller.pages.overview import overview_of
 from controller.pages.rows import RowReader
 from controller.pages.shelf import Shelf
@@ -36,6 +37,7 @@ class Pages:
         self._session = session
         self._s3 = session.clients.s3  # made before there are threads: making a client is not thread-safe
         self._shelf = Shelf(self._s3)
+        self._files = KeptFiles()
         self._rows = RowReader(session)
         self._change = ChangeReader(session, self._shelf, self._rows)
 
@@ -52,8 +54,10 @@ class Pages:
         return overview_of(gathered, statuses, walks, unread)
 
     def gather(self, paths: Sequence[str] = ()) -> Gathered:
-        """Everything of all tables, or of those named: their items together, of each the head's record and a listing of new raw files."""
-        return self._session.gather(paths, everything=True, wants=wants_files, discover=bool(self._session.settings.raw))
+        """Everything of all tables, or of those named: their items together, of each the head's record and a listing of new raw files,
+        unless it was read a little while ago."""
+        discover, files = bool(self._session.settings.raw), self._files.look()
+        return self._session.gather(paths, everything=True, wants=wants_files, discover=discover, files=files)
 
     def table(self, path: str, at: str = "", count: int = STEPS_SHOWN) -> TablePage:
         """One table with `count` of its changes: the newest, or those that `TablePage.older` of another page leads to."""

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.core.paths import S3Uri
 from infra.local.demo_screen import Screen
 from infra.local.embedded import EmbeddedAws
+from infra.local.job_process import CODE_FOLDER
 from infra.local.row_changes import Rows, differences, row_changes
 from infra.local.shop import SCHEMA, TABLES, Feed, Shop, Written, open_shop, round_of
 
@@ -243,13 +244,19 @@ class Demo:
         with self.screen.busy("reading the tables and their changes"):
             done = subprocess.run(
                 [sys.executable, "-m", "controller.cli", *command],
-                env={**os.environ, **self.aws.environment()}, capture_output=True, text=True, check=False,
+                env={**_without_aws(os.environ), **self.aws.environment(), "PYTHONPATH": str(CODE_FOLDER)},
+                capture_output=True, text=True, check=False,
             )  # fmt: skip
         if done.returncode != 0:
             raise DemoFailed(f"The report could not be written: {done.stderr}")
         self.screen.say("Open it in a browser; it needs no network, and stays when the embedded AWS has gone:")
         self.screen.line(str(path))
         return path
+
+
+def _without_aws(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables but those that lead to a person's own AWS and lake."""
+    return {name: value for name, value in environment.items() if not name.startswith(("AWS_", "DMSLAKE_"))}
 
 
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:

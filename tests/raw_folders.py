@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from itertools import islice, takewhile
 from typing import Any
 
 SEQUENCES = {
@@ -64,7 +65,7 @@ class CountedListing:
     """Answers ListObjectsV2 as S3 does, of keys alone, and counts."""
 
     def __init__(self, keys: Iterable[str], page: int = 1000) -> None:
-        self.keys = sorted(set(keys), key=lambda key: key.encode())
+        self.keys = sorted(set(keys))  # as their bytes sort, being ASCII
         self.page = page
         self.requests = 0
         self.listed = 0
@@ -77,12 +78,12 @@ class CountedListing:
         ContinuationToken: str = "",  # noqa: N803
     ) -> dict[str, Any]:
         self.requests += 1
-        first = bisect_right(self.keys, ContinuationToken or StartAfter)
-        keys = [key for key in self.keys[first:] if key.startswith(Prefix)]
-        some = keys[: self.page]
+        first = max(bisect_right(self.keys, ContinuationToken or StartAfter), bisect_left(self.keys, Prefix))
+        some = list(takewhile(lambda key: key.startswith(Prefix), islice(self.keys, first, first + self.page)))
+        after = self.keys[first + len(some) : first + len(some) + 1]
         self.listed += len(some)
         answer: dict[str, Any] = {
-            "IsTruncated": len(keys) > len(some),
+            "IsTruncated": any(key.startswith(Prefix) for key in after),
             "Contents": [{"Key": key, "Size": 10, "ETag": f'"{key[-30:]}"', "LastModified": LISTED_AT} for key in some],
         }
         if answer["IsTruncated"]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
+from operator import itemgetter
 
 TRANSACTIONS = "CDC_TXN-"  # how names of transaction files begin: the changes of all tables, in a folder of their own
 # LOAD + hexadecimal counter, also SEGMENTn_LOAD of a parallel load; or date, time and 0-10 sub-second digits.
@@ -118,25 +119,27 @@ def load_number(key: str) -> tuple[str, int] | None:
 def is_ignored(file: RawFile, folder: str) -> bool:
     """Whether a listing's entry is no file of the table: folder markers and names hidden by `_` or `.`."""
     rest = file.key[len(folder) :] if file.key.startswith(folder) else file.key
-    return (file.key.endswith("/") and file.size == 0) or any(part[:1] in ("_", ".") for part in rest.split("/"))
+    return (file.key.endswith("/") and file.size == 0) or rest.startswith(("_", ".")) or "/_" in rest or "/." in rest
 
 
 def classify(files: Iterable[RawFile], folder: str) -> RawListing:
     """The files of one table's raw folder, told apart by their names. Transaction files have no place there."""
     loads: list[RawFile] = []
-    cdc: list[RawFile] = []
+    cdc: list[tuple[str, str, str, RawFile]] = []
     foreign: list[RawFile] = []
     for file in files:
+        name = cdc_name(file.key)
         if is_ignored(file, folder):
             continue
-        if cdc_name(file.key) is not None and not is_transactions(file.key):
-            cdc.append(file)
+        if name is not None and not is_transactions(file.key):
+            cdc.append((name.digits, name.base, file.key, file))
         elif load_number(file.key) is not None:
             loads.append(file)
         else:
             foreign.append(file)
     loads.sort(key=lambda file: (file.key.rsplit("/", 1)[0], load_number(file.key) or ("", 0)))
-    return RawListing(tuple(loads), in_order(cdc), tuple(foreign))
+    cdc.sort(key=itemgetter(0, 1, 2))
+    return RawListing(tuple(loads), tuple(file for *_, file in cdc), tuple(foreign))
 
 
 def in_order(cdc: Iterable[RawFile]) -> tuple[RawFile, ...]:

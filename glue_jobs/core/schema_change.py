@@ -83,15 +83,20 @@ def _check_case(table: str, key: str, columns: dict[str, Column]) -> None:
 
 
 def _check_renames(table: str, lake: Schema, batch: Sequence[FileSchema]) -> None:
-    """Refuse a file with a new column that lacks one of the lake's.
+    """Refuse a file with a new column that lacks one which was there until then.
 
-    File by file: a batch that only begins with rows from before a column was added, as DMS repeats them, is no rename.
+    File by file, as if each were a batch: what is a rename must not depend on how many files a run takes. One that begins with rows from
+    before a column was added, as DMS repeats them, is none; nor are a column that goes in one file and another that comes in a later one.
     """
-    for key, schema in batch:
-        new = [column.name for column in schema if find(lake, column.name) is None]
-        gone = [column.name for column in lake if not column.absent and find(schema, column.name) is None]
-        if lake and new and gone:
+    known = {column.name for column in lake}
+    there = [column.name for column in lake if not column.absent]
+    for key, schema in batch if lake else ():
+        names = [column.name for column in schema]
+        new = [name for name in names if name not in known]
+        gone = [name for name in there if name not in names]
+        if new and gone:
             raise _ambiguous(table, key, gone, new)
+        known, there = known | {*names}, names
 
 
 def _ambiguous(table: str, key: str, gone: list[str], added: list[str]) -> Exception:

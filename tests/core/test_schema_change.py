@@ -98,6 +98,25 @@ def test_repeated_rows_from_before_a_column_was_added_are_no_rename() -> None:
     assert found.schema == schema("id int, name string, qty int")
 
 
+@pytest.mark.parametrize(
+    ("files", "after"),
+    [
+        (["id int", "id int, qty int"], "id int, name string!, qty int"),
+        (["id int, name string, qty int", "id int, qty int"], "id int, name string!, qty int"),
+        (["id int", "id int, name string", "id int", "id int, qty int"], "id int, name string!, qty int"),
+    ],
+)
+def test_a_batch_of_files_is_what_batches_of_one_are(files: list[str], after: str) -> None:
+    """A column that goes in one file is no half of a rename with one that comes in another, however many files a run takes."""
+    named = [(f"file {number}", schema(text)) for number, text in enumerate(files)]
+    one_by_one = LAKE
+    for file in named:
+        one_by_one = reconcile("t", one_by_one, [file]).schema
+
+    assert reconcile("t", LAKE, named).schema == schema(after)
+    assert [(column.name, column.absent) for column in one_by_one] == [(column.name, column.absent) for column in schema(after)]
+
+
 def test_a_person_may_say_that_it_was_no_rename() -> None:
     """Then the old column stays, absent."""
     found = reconcile("t", LAKE, [("f", schema("id int, title string"))], accept=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from glue_jobs.core.limits import MIB, Limits
 from glue_jobs.core.schema import ARROW_TO_LAKE, DMS_TO_ARROW, lake_type
 from glue_jobs.core.settings import DEFAULTS
 from infra.aws import LAKE
+from infra.local.feed.formats import FORMATS
+from infra.local.feed.layouts import FOLDERS, LOADS, NAMES, TRANSACTIONS
 
 ROOT = Path(__file__).parent.parent
 
@@ -76,12 +79,38 @@ def parameters_table() -> str:
     return markdown(("group", "parameter", "default", "meaning"), rows)
 
 
+def feed_layouts_table() -> str:
+    """The layouts of `dmslake feed` with an example of each; those whose names differ by their ending share a row."""
+    written = datetime(2024, 9, 3, 0, 0, 1, 123456, timezone.utc)
+    commit = written - timedelta(seconds=2)
+    groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for what, names, text in (
+        ("folders of CDC files", (*FOLDERS, TRANSACTIONS), lambda name: FOLDERS[name](commit) if name in FOLDERS else ""),
+        ("names of CDC files", NAMES, lambda name: NAMES[name](written)),
+        ("load files", LOADS, lambda name: LOADS[name](10)),
+    ):
+        for name in names:
+            groups.setdefault((what, re.sub(r"-[a-z0-9]+$", "", name) if what != "load files" else name), []).append((name, text(name)))
+    rows = []
+    for (what, _), found in groups.items():
+        some = found if len(found) <= 4 else [found[0], ("…", "…"), found[-1]]
+        rows.append((what, *(" ".join(text if text == "…" else _code(text) for text in texts) for texts in zip(*some, strict=True))))
+    return markdown(("of", "`--layout`", "example"), rows)
+
+
+def feed_formats_table() -> str:
+    """The formats of `dmslake feed`."""
+    return markdown(("`--format`", "files are"), [(f"`{name}`", forms.meaning) for name, forms in FORMATS.items()])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "settings": settings_table,
     "limits": limits_table,
     "types": types_table,
     "dms_types": dms_types_table,
     "parameters": parameters_table,
+    "feed_layouts": feed_layouts_table,
+    "feed_formats": feed_formats_table,
 }
 
 

@@ -44,11 +44,12 @@ CORRECT = ROOT / "docs" / "correct.md"
 FORGET = ROOT / "docs" / "forget.md"
 SNAPSHOT = ROOT / "docs" / "snapshot.md"
 FEED = ROOT / "docs" / "feed.md"
+DMS_FEED = ROOT / "docs" / "dms-feed.md"
 ROWS = ROOT / "docs" / "rows.md"
 HISTORY = ROOT / "docs" / "history.md"
 REPORT = ROOT / "docs" / "report.md"
 SET_UP = ("make ", "python3.11 -m venv", ".venv/bin/")
-RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE, FORGET, SNAPSHOT, FEED, ROWS, HISTORY, REPORT}
+RUN_HERE = {README, OPERATIONS, UNDO, PAST, ADOPT, STAGE, CORRECT, ERASE, FORGET, SNAPSHOT, FEED, DMS_FEED, ROWS, HISTORY, REPORT}
 RUN_ELSEWHERE = {ROOT / "docs" / "capture.md", ROOT / "docs" / "spark-submit.md"}
 
 
@@ -229,6 +230,14 @@ def test_feed_from_top_to_bottom(shell: DocumentShell) -> None:
     assert re.search(r"^\d+ rows, all as expected$", text, re.MULTILINE)
     assert re.search(r"^rows +50 updates, 1 deletes$", text, re.MULTILINE)
     assert len(re.findall(r"^difference/\d{4}/\d{1,2}/\d{1,2}/\d{8}_\d{6}\.parquet$", text, re.MULTILINE)) == 2
+
+
+def test_dms_feed_from_top_to_bottom(shell: DocumentShell) -> None:
+    """Every command of docs/dms-feed.md succeeds; the lakes have what the feeds say."""
+    text = "\n".join(shell.run(block) for block in blocks(DMS_FEED) if block.language in ("sh", "python"))
+
+    assert re.search(r"^\d+ rows, all as they must be$", text, re.MULTILINE)
+    assert "0 difference(s)" in text
 
 
 def test_rows_from_top_to_bottom(shell: DocumentShell) -> None:

@@ -61,6 +61,7 @@ COMMANDS: dict[str, Callable[[], click.Command]] = {
     "repartition": lambda: importlib.import_module("controller.cli.asking").repartition,
     "backfill-history": lambda: importlib.import_module("controller.cli.backfilling").backfill_history,
     "snapshot": lambda: importlib.import_module("controller.cli.snapshotting").snapshot,
+    "feed": lambda: importlib.import_module("controller.cli.feeding").feed,
     "generate-feed": lambda: importlib.import_module("controller.cli.generating").generate_feed,
     "settings": lambda: importlib.import_module("controller.cli.listing").settings,
 }

@@ -3,7 +3,7 @@
     python -m benchmarks.pages --tables 1000 --changes 10000
 
 The tables are their items, records and raw files: no data file is read for these pages. `AWS` is the embedded one, Python on the same
-cores; `own` is the same again with the answers of before, which come at once: what the pages themselves take.
+cores; `own` is the same again with the answers of before, which come at once, in seconds of the processor: what the pages themselves take.
 """
 
 from __future__ import annotations
@@ -90,12 +90,13 @@ class Replay:
 def measured(replay: Replay, read: Callable[[], Page], *, at_once: bool) -> tuple[float, float, Counter[str], int]:
     """(seconds to read a page, to make HTML of it, its requests, its bytes)."""
     replay.counts.clear()
+    clock = time.process_time if at_once else time.perf_counter
     with replay.connected(at_once=at_once):
-        started = time.perf_counter()
+        started = clock()
         page = read()
-        middle = time.perf_counter()
+        middle = clock()
         text = render(page, Live())
-        ended = time.perf_counter()
+        ended = clock()
     return middle - started, ended - middle, Counter(replay.counts), len(text.encode())
 
 
@@ -122,8 +123,11 @@ def main(argv: Sequence[str]) -> int:
         rows = []
         for name, read in asked.items():
             replay = Replay()
-            for times, at_once in (("AWS, first", False), ("AWS, again", False), ("own, again", True)):
-                rows.append((name, times, *measured(replay, read, at_once=at_once)))
+            rows.append((name, "AWS, first", *measured(replay, read, at_once=False)))
+            while name == "overview" and pages.overview().unread:
+                pass  # of a hundred tables at a time the changes are read
+            rows.append((name, "AWS, again", *measured(replay, read, at_once=False)))
+            rows.append((name, "own, again", *measured(replay, read, at_once=True)))
     print(f"\n{given.tables:,} tables, one with {given.changes:,} changes\n")
     print("| page | | seconds to read | to render | KiB | requests |\n| --- | --- | --- | --- | --- | --- |")
     for name, times, reading, rendering, counts, size in rows:

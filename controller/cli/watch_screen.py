@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from textwrap import wrap
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -40,7 +41,8 @@ def screen(overview: Overview, now: datetime, size: Size, foot: Text) -> Text:
     """Exactly as many lines as fit: counts, what needs a person, the tables, the foot. now: aware, UTC; ages are as of then."""
     head = [_counts(overview), Text(printable(_sizes(overview)), "dim"), Text()]
     room = max(size.height - len(head) - 1, 1)  # a line for the foot
-    needs = _needs([row for row in overview.tables if row.needs_person], max(room - 6, 0) // 2)
+    most_needs = max(max(room - 6, 0) // 2, room - len(overview.tables) - 2)
+    needs = _needs([row for row in overview.tables if row.needs_person], most_needs, size.width)
     listed = _tables(overview.tables, now, size.width, room - len(needs))
     lines = [*head, *needs, *listed][: size.height - 1]
     lines += [Text()] * (size.height - 1 - len(lines)) + [foot.copy()]
@@ -58,7 +60,7 @@ def plain_rows(tables: Sequence[TableRow], now: datetime) -> tuple[tuple[str, ..
 
 def needs_lines(tables: Sequence[TableRow]) -> list[str]:
     """What needs a person, for a pipe."""
-    return [line.plain for line in _needs([row for row in tables if row.needs_person], 4 * len(tables))]
+    return [line.plain for row in tables if row.needs_person for line in _need(row)]
 
 
 def spark(bars: Sequence[Bar], most: int = 12) -> str:
@@ -93,25 +95,33 @@ def _sizes(overview: Overview) -> str:
     return ", ".join(texts) + (f"; the furthest behind: {duration_text(behind)}" if behind else "")
 
 
-def _needs(tables: Sequence[TableRow], most_lines: int) -> list[Text]:
-    """A line for each table that waits for a person, one for what it waits for, one for the way out; cut off with the number of the
-    others."""
+def _needs(tables: Sequence[TableRow], most_lines: int, width: int) -> list[Text]:
+    """What each table that waits for a person waits for, and the way out, whole where there is room for all of them; otherwise a line
+    each, cut off with the number of the others."""
+    whole = [line for row in tables for line in _need(row, width)]
+    if len(whole) + 1 <= most_lines:
+        return [*whole, Text()] if whole else []
     lines: list[Text] = []
     for at, row in enumerate(tables):
         own = _need(row)
-        if len(lines) + len(own) + 2 > most_lines:
+        after = 1 if row is tables[-1] else 2  # an empty line, and one for those that have no room
+        if len(lines) + len(own) + after > most_lines:
             left = f"… and {len(tables) - at:,} more that need a person" if at else "a higher terminal has room for why"
             return [*lines, Text(left, "bold red"), Text()] if most_lines >= 2 else []
         lines += own
     return [*lines, Text()] if lines else []
 
 
-def _need(row: TableRow) -> list[Text]:
+def _need(row: TableRow, width: int = 0) -> list[Text]:
+    """width: of the terminal, for as many lines as the words need; 0 for one line each."""
     said = [row.reason, row.failed, *row.notices]
     message = next((text for text in said if text), "")
     lines = [Text.assemble((printable(row.name), "bold"), "  ", (row.state, STYLES.get(row.state, "")))]
-    lines += [Text(f"  {_short(text)}") for text in (message,) if text]
-    return lines + [Text(f"  → {_short(row.todo)}", "cyan") for _ in (1,) if row.todo]
+    for text, begin, style in ((message, "  ", ""), (row.todo, "  → ", "cyan")):
+        if text:
+            parts = wrap(_short(text), max(width - 5, 20), break_on_hyphens=False) if width else [_short(text)]
+            lines += [Text((begin if not at else "    ") + part, style) for at, part in enumerate(parts)]
+    return lines
 
 
 def _short(text: str) -> str:

@@ -75,6 +75,15 @@ def test_what_has_no_room_is_counted() -> None:
     assert f"… and {100 - listed} more tables: dmslake status" in shown
 
 
+def test_a_long_way_out_is_shown_whole_where_there_is_room() -> None:
+    """A command that is cut off can't be typed."""
+    long = replace(BLOCKED, todo=f"remove the file, or `dmslake unblock raw/dms/shop/stores/ --skip-file {'x' * 40}.txt`")
+    high, low = lines(overview(long, FINE), 80, 24), lines(overview(long, *many(40)), 80, 18)
+
+    assert f"{'x' * 40}.txt`" in "".join(high)
+    assert next(line for line in low if line.startswith("  → remove the file")).endswith("…")
+
+
 def test_reasons_without_room_are_counted() -> None:
     """The list of tables keeps a part of the screen."""
     shown = lines(overview(*(replace(BLOCKED, name=f"shop.b{at}") for at in range(20))), 80, 24)

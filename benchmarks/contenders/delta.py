@@ -41,7 +41,7 @@ class Delta(Contender):
     def undo(self, table: str) -> None:
         """Back to the version before the last: twice in a row it is there again."""
         target = f"delta.`{self._url(table)}`"
-        newest = self.spark.sql(f"DESCRIBE HISTORY {target} LIMIT 1").first()["version"]
+        newest = self.spark.sql(f"DESCRIBE HISTORY {target} LIMIT 1").collect()[0]["version"]
         self.spark.sql(f"RESTORE TABLE {target} TO VERSION AS OF {newest - 1}")
 
     def redo(self, table: str) -> None:

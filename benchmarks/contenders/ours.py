@@ -41,7 +41,7 @@ class Ours(Contender):
         self._lake = S3Uri.parse(world.environment["DMSLAKE_LAKE"])
 
     @property
-    def folder(self) -> tuple[str, str]:  # type: ignore[override]
+    def folder(self) -> tuple[str, str]:
         return self._lake.bucket, f"{self._lake.key}shop/"
 
     def make(self, table: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.contenders.contender import Contender
+from benchmarks.contenders.delta import CONF, JARS
 from benchmarks.data.base import KEY
 from benchmarks.data.digest import Digest
 from benchmarks.data.workloads import APPLY, CORRECT, LOAD
@@ -19,34 +20,48 @@ NOT_RUN = {"W4": "no file is impacted", "W5": "it writes nothing that a next bat
 class PlainSpark(Contender):
     name = "plain"
     title = "Spark reads and writes the impacted files, no merge"
-    folder = (BUCKET, "plain/")
     is_whole = False
     does = frozenset({APPLY, LOAD, CORRECT})
+    folder = (BUCKET, "plain/")
     without = NOT_RUN
+    format = "parquet"
 
     def make(self, table: str) -> None:
         """Nothing: the base's files are read where they are."""
 
     def apply(self, table: str, batch: int) -> None:
         files = [self.world.base_url + name for name in self.world.prepared.impacted]
-        self.spark.read.parquet(*files).write.parquet(self._url(table))
+        self.spark.read.parquet(*files).write.format(self.format).save(self._url(table))
 
     def load(self, table: str) -> None:
         batches = range(len(self.world.prepared.changes))
         rows = self.spark.read.parquet(*(self.world.change_url(batch) for batch in batches)).drop("Op")
         rows = rows.selectExpr("*", "year(order_date) AS order_date_year", "month(order_date) AS order_date_month")
         rows = rows.repartition("order_date_year", "order_date_month").sortWithinPartitions("order_date_year", "order_date_month", KEY)
-        rows.write.partitionBy("order_date_year", "order_date_month").parquet(self._url(table))
+        rows.write.format(self.format).partitionBy("order_date_year", "order_date_month").save(self._url(table))
 
     def correct(self, table: str) -> None:
         self.apply(table, 0)
 
     def frame(self, table: str) -> DataFrame:
-        return self.spark.read.parquet(self._url(table))
+        return self.spark.read.format(self.format).load(self._url(table))
 
     def expected(self) -> Digest:
         prepared = self.world.prepared
         return prepared.truth if prepared.is_load else prepared.impacted_rows
 
     def _url(self, table: str) -> str:
-        return f"s3a://{BUCKET}/plain/{table}/"
+        bucket, prefix = self.folder
+        return f"s3a://{bucket}/{prefix}{table}/"
+
+
+class PlainSparkDirect(PlainSpark):
+    """Spark as it comes writes below a temporary folder and copies every file twice on S3. Delta's writer is Spark's with another
+    committer: each file is uploaded once, to its place. EMR's and Glue's own committers do so too."""
+
+    name = "plain-direct"
+    title = "the same, each file uploaded once"
+    jars = JARS
+    conf = {**CONF, "spark.databricks.delta.stats.collect": "false"}  # noqa: RUF012
+    folder = (BUCKET, "plain-direct/")
+    format = "delta"

@@ -10,6 +10,7 @@ from benchmarks.contenders.contender import Contender
 _PLACES = {
     "ours": ("ours", "Ours"),
     "plain": ("plain", "PlainSpark"),
+    "plain-direct": ("plain", "PlainSparkDirect"),
     "sample": ("sample", "AwsSample"),
     "delta": ("delta", "Delta"),
     "delta-dv": ("delta", "DeltaWithVectors"),

@@ -6,7 +6,7 @@ import threading
 
 import psutil
 
-EVERY_SECONDS = 0.1
+EVERY_SECONDS = 0.2
 
 
 class PeakMemory:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -28,7 +29,7 @@ _NAMES = ("minio_api_requests_total", "minio_api_requests_traffic_received_bytes
 
 
 class ServerError(RuntimeError):
-    """The S3 server did not start; the message says where its log is."""
+    """The S3 server did not start; the message has the end of its log."""
 
 
 class MinioServer:
@@ -38,14 +39,14 @@ class MinioServer:
 
     def __init__(self) -> None:
         self.url = ""
-        self._folder: Path = SERVERS / "minio"
+        self._folder = SERVERS
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
 
     def __enter__(self) -> MinioServer:
-        self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
-        (self._folder / "data").mkdir(parents=True)
+        SERVERS.mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="minio-", dir=SERVERS))
+        (self._folder / "data").mkdir()
         port = free_port()
         self.url = f"http://{LOOPBACK}:{port}"
         self._log = (self._folder / "server.log").open("wb")
@@ -66,14 +67,16 @@ class MinioServer:
         )
         try:
             self._wait()
-        except BaseException:
+        except BaseException as error:
             self.stop()
-            raise
+            said = (self._folder / "server.log").read_text(errors="replace")[-2000:]
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise ServerError(f"MinIO did not start: {error}; it said: {said}") from error
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        shutil.rmtree(self._folder / "data", ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def stop(self) -> None:
         """Ends the server; may be called twice."""
@@ -101,7 +104,7 @@ class MinioServer:
                 return
             except (URLError, ConnectionError):
                 time.sleep(0.1)
-        raise ServerError(f"MinIO did not start; its log: {self._folder / 'server.log'}")
+        raise TimeoutError(f"not ready within {START_SECONDS:g} s")
 
 
 def _get(url: str) -> str:

@@ -18,6 +18,7 @@ MOST_SHOWN = 20  # changes, raw files, data files in a list for people
 PLAN_COLUMNS = ("", "change", "time (UTC)", "kind", "ins", "upd", "del", "rows", "raw files")
 MANY_COLUMNS = ("table", "to change", "goes", "back", "files", "copied", "rows", "after", "pending", "skipped")
 MANY_OPTIONAL = (("copied",), ("skipped",), ("back",), ("files",), ("pending",))
+_KEYS = ("PrimaryKey", "KeyCollation", "PartitionKey")
 
 
 def undo_dict(undo: TableUndo) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def _fact_lines(undo: TableUndo, plan: UndoPlan) -> list[str]:
         ("raw files", _inputs_text(plan.awaited, "pending again")),
         ("skipped", _inputs_text(plan.skipped, "left out for good")),
         ("columns", columns_text(plan.head.schema, plan.after.schema)),
-        ("keys", ", ".join(f"{name} goes back to {plan.values[name]}" for name in ("PrimaryKey", "PartitionKey") if name in plan.values)),
+        ("keys", ", ".join(f"{name} goes back to {plan.values[name]}" for name in _KEYS if name in plan.values)),
         ("afterwards", afterwards(undo)),
         ("to go back", way_back(undo)),
     ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from glue_jobs.aws.catalog_partitions import add_partitions, refresh_partitions
 from glue_jobs.aws.catalog_table import sync_table
+from glue_jobs.core.collation import collation_of
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import file_columns
 from glue_jobs.core.paths import S3Uri
@@ -97,6 +98,8 @@ def given_back(state: TableState, lost: ChangeRecord) -> dict[str, Any]:
         before.pop("Request", None)
     if state.primary_key != lost.primary_key:
         before.pop("PrimaryKey", None)
+    if collation_of(state.primary_key) != collation_of(lost.primary_key):
+        before.pop("KeyCollation", None)
     if state.partitioning != lost.partitioning:
         before.pop("PartitionKey", None)
     if lost.kind in GOES_TO:

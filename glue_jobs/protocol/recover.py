@@ -33,12 +33,14 @@ class Recovered:
     cursor: str
     last_full_load: str
     changed: bool
+    key_collation: str = ""
 
 
 def recover(clients: Clients, table: StateTable, path: TablePath, dry_run: bool, limits: Limits | None = None) -> Recovered:
     """Set Head, Fence, cursor and load date of `path` to those of its last published change; with dry_run only say so.
 
-    Publishing is set too, so that the next run converges. Other attributes, a person's among them, stay as they are.
+    Publishing is set too, so that the next run converges. Other attributes, a person's among them, stay as they are; but an item that is
+    made anew gets the KeyCollation of the change, which no command sets, and without which keys would be other ones.
     """
     state = _read(table, path)
     found = _find(clients.s3, state)
@@ -52,6 +54,7 @@ def recover(clients: Clients, table: StateTable, path: TablePath, dry_run: bool,
         values: dict[str, Any] = {"Head": found.head, "Publishing": found.head, "CatalogPending": found.head, "Fence": found.fence}
         values["LastIncrementalFile"] = found.cursor or f"{path}0.parquet"
         values.update({"LastFullLoadDate": found.last_full_load} if found.last_full_load else {})
+        values.update({"KeyCollation": found.key_collation} if found.key_collation and "KeyCollation" not in item else {})
         if not table.write_under_fence(str(path), lease.fence, values, ("Blocked",)):
             raise LeaseLost(f"another run took the lease of {path}", "lease-lost", "run again when it has ended")
         lease.fence = found.fence  # under which the lease is given back
@@ -85,5 +88,6 @@ def _find(s3: Any, state: TableState) -> Recovered:
         fence=max(known, state.fence or 0) + 2,  # above ours, which is one more than the item's
         cursor=record.cursor_after,
         last_full_load=record.last_full_load,
+        key_collation=record.key_collation,
         changed=head > state.head or (state.fence or 0) < known,
     )

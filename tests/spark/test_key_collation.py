@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from glue_jobs.core.collation import Collation, KeyColumn, parse_collation
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.limits import Limits
+from glue_jobs.protocol.recover import recover
 from glue_jobs.rows import delete_rows, insert_rows, update_rows
 from glue_jobs.spark.differences import difference
 from glue_jobs.spark.key_columns import collated_texts
 from glue_jobs.spark.reading import reading_place
 from glue_jobs.spark.verify_files import check_files
 from tests.core.test_collation import COLLATIONS, TEXTS
+from tests.protocol.test_state_went_back import as_new, overwrite
 from tests.spark.histories import versions
 from tests.spark.tables import WorkTable
 from tests.spark.test_explain import told
@@ -184,6 +186,18 @@ def test_setting_it_on_a_loaded_table_is_a_change_of_the_key(make: MakeTable) ->
     assert table.item()["KeyCollation"] == "ci"
     assert table.head().key_collation == "ci"
     assert table.rows() == [("ABC", 10), ("b", 2)]
+
+
+def test_an_item_that_is_made_anew_gets_its_collation_back(make: MakeTable) -> None:
+    """No command sets it, and without it the next run would make other keys."""
+    table = make(collation="utf8mb4_general_ci")
+    item = {name: value for name, value in as_new(table).items() if name != "KeyCollation"}
+    overwrite(table, item)
+
+    recover(table.clients, table.state_table, table.path, dry_run=False)
+
+    assert table.item()["KeyCollation"] == "ci,ai,pad"
+    assert batch(table, ("U", ("ABC", 10))) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("text", ["ci", "utf8mb4_0900_as_ci", " CI "])

@@ -109,6 +109,7 @@ class TableRun:
         change = self._next_id()
         self.context.log.event("work", change=change, **facts)
         work = make(change)
+        work = replace(work, details={**work.details, "seconds": round(time.monotonic() - started, 3)})
         self.lease.check()
         if self.staging:
             return self._stage(work, change)

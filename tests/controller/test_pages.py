@@ -58,6 +58,7 @@ def test_a_tables_page_tells_its_changes(pages: Pages, orders: WorkTable) -> Non
     assert page.steps[0].files_copied == 1
     assert page.steps[0].bytes_written == 0
     assert page.steps[1].rows_written == 4
+    assert all(step.seconds is not None and step.seconds > 0 for step in page.steps)
     assert page.row.state == "paused"
     assert page.older == ""
     assert [(part.folder, part.files, part.rows) for part in page.partitions] == [("", 1, 3)]

@@ -323,6 +323,56 @@ def test_the_history_of_a_key_that_gets_a_collation(make: MakeTable) -> None:
     assert wrong(table) == []
 
 
+def test_a_history_built_anew(make: MakeTable) -> None:
+    """From raw files of before and after the collation."""
+    table = make(collation="")
+    table.edit(History="true")
+    assert table.run() == 0
+    batch(table, ("U", ("abc", 5)))
+    table.edit(KeyCollation="ci")
+    assert table.run() == 0
+    batch(table, ("U", ("ABC", 10)), ("D", ("ZOË", None)))
+
+    assert table.run("BackfillHistory") == 0, table.last_run()
+
+    assert wrong(table) == []
+    chain = [row["qty"] for row in versions(table) if row["name"].lower() == "abc"]
+    assert sorted(chain) == [1, 5, 10]
+    assert sum(row["validity_flag"] for row in versions(table) if row["operation"] != "delete") == len(table.rows()) == 2
+
+
+def test_a_late_file_with_another_spelling(make: MakeTable) -> None:
+    """What was written after it stays."""
+    table = make()
+    table.edit(History="true")
+    assert table.run() == 0
+    late = [table.next_name() for _ in range(2)]
+    batch(table, ("U", ("ABC", 10)), ("I", ("new", 4)))
+    table.cdc([("U", ("abc", 5)), ("U", ("ZOE", 30))], name=late[0])
+    table.cdc([("D", ("NEW", None)), ("D", ("zoe", None))], name=late[1])
+
+    assert table.run() == 0, table.last_run()
+
+    assert table.head().kind == "late"
+    assert table.rows() == [("ABC", 10), ("Straße", 2), ("new", 4)]
+    assert wrong(table) == []
+    proved(table)
+
+
+def test_a_staged_change_says_that_a_row_is_updated(make: MakeTable) -> None:
+    """And is committed as it was shown."""
+    table = make()
+    table.cdc([("U", ("ABC", 10)), ("D", ("zoe", None))])
+
+    assert table.run(stage="true") == 0, table.last_run()
+
+    staged = table.last_run()["staged"]
+    assert table.rows() == sorted(LOADED, key=repr)
+    table.commit(staged)
+    assert table.rows() == [("ABC", 10), ("Straße", 2)]
+    assert (table.head().counts.updated, table.head().counts.deleted) == (1, 1)
+
+
 def keys_file(folder: Path, *rows: Sequence[Any], columns: Sequence[str] = ("name",)) -> str:
     path = folder / "given.csv"
     with path.open("w", newline="") as file:

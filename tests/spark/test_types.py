@@ -18,7 +18,11 @@ import pytest
 from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.objects import read_bytes
 from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.schema import ARROW_TO_LAKE, DMS_TO_ARROW, find, lake_type
+from glue_jobs.protocol.replay import read_fold
+from glue_jobs.spark.reading import reading_place
+from glue_jobs.spark.replay import replay_table
 from infra.local.dms_files import dms_parquet
 from tests.spark.tables import WorkTable, texts
 from tests.work_tables import IN_PROCESS, MakeTable
@@ -394,6 +398,9 @@ def test_before_images_under_any_name(new_table: MakeTable, attribute: str, imag
 
     assert table.rows() == [("a", 2, "same"), ("b", 1, "moved")]
     assert [column.name for column in table.snapshot().schema] == ["shop", "id", "note"]
+    place = reading_place(table.environment, table.path.bucket, table.out_path, Limits(), table.state().before_images)
+    fold = read_fold(place.s3, table.out_path, table.path, table.item()["Head"])
+    assert [finding.code for finding in replay_table(place, table.path, fold).findings if finding.is_difference] == []
 
 
 def test_a_pattern_that_is_none_is_refused(new_table: MakeTable) -> None:

@@ -90,8 +90,8 @@ def pending_files(fact: Facts, gathered: Gathered) -> tuple[PendingFile, ...]:
     """The raw files that come next, the first of them."""
     action = unhindered(fact, gathered)
     files = action.files[:PENDING_SHOWN] if isinstance(action, (TakeLoad, TakeBatch)) else ()
-    folder = len(fact.state.path.raw.key) if fact.state else 0
-    return tuple(PendingFile(file.key[folder:], file.size, file.modified) for file in files)
+    folder = fact.state.path.raw.key if fact.state else ""
+    return tuple(PendingFile(file.key.removeprefix(folder), file.size, file.modified) for file in files)
 
 
 def commands_of(state: TableState | None, ways: Sequence[tuple[str, str]]) -> list[Command]:

@@ -65,6 +65,8 @@ def scan_csv(file: CsvFile, reading: Reading, patterns: Sequence[str] = BEFORE_I
     lead = len(LEAD) if file.only else 0
     first = file.first_record()
     header = first is not None and not file.only and table.is_header(first)
+    if first is None and file.only and not (reading.lake or reading.form.schema):
+        return CsvHead(CsvColumns((), ()), False, 0, BLOCK_BYTES)  # nothing of a new table: its types are not wanted yet
     if first is None:
         return CsvHead(table.columns(None, False, {}, 0), False, 0, BLOCK_BYTES)
     seen = Seen()

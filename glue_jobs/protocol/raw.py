@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -59,12 +59,15 @@ def _list_folder(s3: Any, state: TableState, window: str | None, snapshot: Snaps
     raw = state.path.raw
     cursors = [cursor[len(state.path.bucket) + 1 :] for cursor in (state.cursor, snapshot.cursor)]
     known = [key for key in (*snapshot.applied, *snapshot.skipped, *cursors) if key.startswith(raw.key)]
-    wanted = (*(item.key for item in snapshot.generation.loads), *snapshot.awaited)
-    ranges = passed_over(raw.key, known, wanted, window)
+    loads = [item.key for item in snapshot.generation.loads]
+    ranges = () if _in_folders(raw, loads) else passed_over(raw.key, known, (*loads, *snapshot.awaited), window)
     files, gaps = list_passing(s3, raw.bucket, raw.key, partial(next_after, ranges))
     listing = replace(classify(files, raw.key), gaps=tuple(gaps), folders=(raw.key,))
-    in_folders = any("/" in file.key[len(raw.key) :] for file in listing.loads)
-    return _list_folder(s3, state, None, snapshot) if gaps and in_folders else listing
+    return _list_folder(s3, state, None, snapshot) if gaps and _in_folders(raw, [file.key for file in listing.loads]) else listing
+
+
+def _in_folders(raw: S3Uri, keys: Sequence[str]) -> bool:
+    return any("/" in key[len(raw.key) :] for key in keys)
 
 
 def _with_fate(s3: Any, state: TableState, snapshot: Snapshot, listing: RawListing) -> RawListing:

@@ -16,6 +16,7 @@ from tests.protocol.wire import Wire
 from tests.spark.csv_texts import csv_text
 from tests.spark.histories import check_history
 from tests.spark.tables import WorkTable
+from tests.spark.test_explain import told
 from tests.spark.test_replay_rows import proved
 from tests.work_tables import MakeTable
 
@@ -93,6 +94,7 @@ def test_each_table_takes_its_own_rows_in_their_order(shop: Shop) -> None:
     assert lines.rows() == [(1, "again", 1), *LOADED[1:]]
     assert {each.item()["LastIncrementalFile"] for each in (orders, lines)} == {f"{shop.bucket}/{last}"}
     assert (names(orders), names(lines)) == (["202405011200: 4"], ["202405011200: 2"])
+    assert told(orders, "2")[-1] == ("delete", (), (), last.rsplit("/", 1)[1], 3), "rows are counted in the whole file"
     assert orders.run("Rollback", to="previous") == 0
     assert orders.rows() == LOADED
     orders.remove("Paused")
@@ -231,6 +233,8 @@ def test_a_table_may_begin_with_transactions(quick_table: MakeTable) -> None:
     shop = Shop(table, quick_table(), f"dms/changes-{table.table}/")
     table.edit(CdcPath=shop.folder)
     shop.write(*BLANK)
+    table.sync()
+    assert "no load file" in table.last_run()["note"]
     shop.write(*shop.of(table, ("I", 1, "one", 1), ("I", 2, "two", 2), ("D", 1, "one", 1)))
     assert table.blocked()["code"] == "csv-needs-schema"
     table.edit(Schema='{"id": "bigint", "name": "string", "qty": "int"}')

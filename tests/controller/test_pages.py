@@ -228,6 +228,26 @@ def test_a_page_does_not_grow_with_the_history(pages_world: PagesWorld) -> None:
     assert counts["GetObject"] <= asked[1]["GetObject"]
 
 
+def test_a_walk_lists_records_from_nearby(pages_world: PagesWorld) -> None:
+    """Not from the first one on: of a history of years that would be many pages of names."""
+    path = pages_world.synthetic("nearby", 100)
+    after: list[str] = []
+
+    def note(params: dict[str, str], **_: object) -> None:
+        if "/_changes/" in params["Prefix"]:
+            after.append(params.get("StartAfter", ""))
+
+    events = pages_world.clients.s3.meta.events
+    events.register("provide-client-params.s3.ListObjectsV2", note, unique_id="nearby")
+    try:
+        pages_world.pages().table(path, count=10)
+    finally:
+        events.unregister("provide-client-params.s3.ListObjectsV2", unique_id="nearby")
+
+    assert after
+    assert all(each.rsplit("/", 1)[-1] >= "0000000085" for each in after)
+
+
 def test_an_overview_asks_for_items_together_and_for_changes_once(quick_aws: QuickAws, quick_clients: Clients) -> None:
     """Of each table a listing of raw files; the head's record and its last changes only the first time."""
     world = PagesWorld(quick_aws.environment(), quick_clients)

@@ -17,6 +17,7 @@ from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.schema import Schema, decimal_parts, lake_type
 
 EXAMPLE_LENGTH = 40
+_UNITS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 _SIMPLE: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -149,10 +150,10 @@ class _Cast:
 
 
 def shown(value: pa.Scalar) -> str:
-    """A value as an error shows it: short. Also dates that Python has no date for."""
+    """A value as an error shows it: short. Also dates and times that Python has none for."""
     if pt.is_timestamp(value.type):
         value = value.cast(pa.int64()).cast(pa.timestamp(value.type.unit))
-    if pt.is_date(value.type) or pt.is_timestamp(value.type):
+    if pt.is_date(value.type) or pt.is_timestamp(value.type) or pt.is_time(value.type):
         text = str(value.cast(pa.string()))
     else:
         text = repr(value.as_py()) if _is_text(value.type) else str(value)
@@ -221,7 +222,13 @@ def _boolean(texts: Column) -> Column:
 
 
 def _time_text(values: Column) -> Column:
-    """`HH:mm:ss`, with a fraction only where there is one: a query for '10:11:12' finds the time whatever the column's unit."""
+    """`HH:mm:ss`, with a fraction only where there is one: a query for '10:11:12' finds the time whatever the column's unit.
+
+    Of what is no time of a day Arrow would make a text that says so.
+    """
+    units = values.cast(pa.int32() if pt.is_time32(values.type) else pa.int64()).cast(pa.int64())
+    if pc.any(pc.or_(pc.less(units, 0), pc.greater_equal(units, _UNITS_A_DAY[values.type.unit]))).as_py():
+        raise pa.ArrowInvalid("a value is no time of a day")
     return pc.replace_substring_regex(values.cast(pa.string()), pattern=r"\.0+$", replacement="")
 
 

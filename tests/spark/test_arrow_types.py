@@ -132,6 +132,8 @@ def test_nanoseconds_are_cut_downwards_and_counted() -> None:
         (pa.array([0.5, 0.1], pa.float64()), "float", "0.1 (double in the file)"),
         (pa.array([0.5, 1e300], pa.float64()), "float", "1e+300 (double in the file)"),
         (pa.array([0, 1], pa.date64()), "date", "1970-01-01 (date64[ms] in the file)"),
+        (pa.array([0, 86_400], pa.int32()).cast(pa.time32("s")), "string", "86400> (time32[s] in the file)"),
+        (pa.array([86_399_999_999, -1], pa.int64()).cast(pa.time64("us")), "string", "-1> (time64[us] in the file)"),
         (pa.array([0, 2**62], pa.timestamp("s")), "timestamp", "(timestamp[s] in the file)"),
     ],
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else None,

@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from controller.amounts import duration_text, size_text
+from controller.pages.steps import when
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.printable import printable
@@ -86,6 +87,14 @@ def moment(time: datetime | None, now: datetime) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         f"{utc:%Y-%m-%dT%H:%M:%SZ}", exact(utc), _ago((now - utc).total_seconds())
     )
+
+
+def moment_of(written: str, now: datetime) -> Markup:
+    """The same of a time that is written as a text (ISO 8601); the text itself where it is none."""
+    try:
+        return moment(when(written), now)
+    except (ValueError, TypeError):
+        return name(written)
 
 
 def _ago(seconds: float) -> str:

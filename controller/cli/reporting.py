@@ -31,7 +31,8 @@ HTML = "text/html; charset=utf-8"
 def report(call: Call, out: str, changes: int, rows: int) -> int:
     """Write one HTML file that shows all tables, what needs a person first, and what their last changes did.
 
-    The file needs no network and asks for none. It has names and counts; values of rows only with --rows.
+    The file needs no network and asks for none. It has names and counts; values of rows only with --rows,
+    but for those in names of partitions and in messages of errors.
     """
     target = _target(out)
     if importlib.util.find_spec("jinja2") is None:

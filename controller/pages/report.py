@@ -74,5 +74,8 @@ def notes(overview: Overview, tables: list[TablePage], count: int, changes: int,
             f"{longer:,} table(s) have older changes: here are the last {count:,} of each{fewer}. `dmslake history PATH --all` lists all."
         )
     if not rows:
-        texts.append("Values of rows are not in this report: `dmslake report --rows N` puts some into it, `dmslake diff` shows them.")
+        known = "but for those in names of partitions and in messages of errors"
+        texts.append(
+            f"Values of rows are not in this report, {known}: `dmslake report --rows N` puts some into it, `dmslake diff` shows them."
+        )
     return texts

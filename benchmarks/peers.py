@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -33,6 +34,7 @@ from benchmarks.server.stand import open_stand
 def main(argv: Sequence[str]) -> int:
     """Measure; 1 if a contender failed or had wrong rows."""
     given = _parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # servers and contenders end with us
     base = Base(given.rows, given.layout, given.keys)
     campaign = Campaign(given.workloads, given.contenders, base, given.repeat)
     outcomes: list[Outcome] = []

@@ -6,9 +6,11 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -55,6 +57,7 @@ class Worker:
 
     def __enter__(self) -> Worker:
         self._log_path.parent.mkdir(parents=True, exist_ok=True)
+        self._scratch = tempfile.mkdtemp(prefix="bench-")
         self._counted = self._stand.counts()
         self._started: float | None = time.perf_counter()
         with self._log_path.open("ab") as log:
@@ -65,7 +68,7 @@ class Worker:
                 stderr=log,
                 text=True,
                 cwd=ROOT,
-                env=_environment(self._stand.environment),
+                env={**_environment(self._stand.environment), "TMPDIR": self._scratch},
                 start_new_session=True,
             )
         self._answers: queue.Queue[str] = queue.Queue()
@@ -81,6 +84,7 @@ class Worker:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)  # the JVM would outlive its Python
         self._process.wait()
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
     def ask(self, do: str, table: str, batch: int = 0) -> Step:
         """Have the contender do one thing. Raises StepFailed."""

@@ -25,6 +25,10 @@ class NoAnswerYet(RetryLater):
     """The read goes on: who asks again gets its answer, once there is one."""
 
 
+def _not_yet(message: str) -> NoAnswerYet:
+    return NoAnswerYet(message, "no-answer-yet", "wait; if it stays so: `dmslake doctor`")
+
+
 class Reads:
     """Answers by key. An answer, an error too, is handed out for `kept_seconds`; who asks waits for `wait_seconds` at most.
 
@@ -46,11 +50,7 @@ class Reads:
         """What `read` returns or raises, now or a moment ago. Raises NoAnswerYet if that takes too long."""
         found = self._find(key, read)
         if not found.over.wait(self._wait_seconds):
-            raise NoAnswerYet(
-                f"AWS has not answered within {self._wait_seconds:.0f} s; reading goes on",
-                "no-answer-yet",
-                "wait; if it stays so: `dmslake doctor`",
-            )
+            raise _not_yet(f"AWS has not answered within {self._wait_seconds:.0f} s; reading goes on")
         found.is_fetched = True
         if found.error is not None:
             raise found.error
@@ -68,11 +68,7 @@ class Reads:
             self._reads = {known: other for known, other in self._reads.items() if self._is_shown(other)}
             if key not in self._reads:
                 if sum(not other.over.is_set() for other in self._reads.values()) >= self._most:
-                    raise NoAnswerYet(
-                        f"{self._most} pages are being read, and AWS has answered none of them yet",
-                        "no-answer-yet",
-                        "wait; if it stays so: `dmslake doctor`",
-                    )
+                    raise _not_yet(f"{self._most} pages are being read, and AWS has answered none of them yet")
                 self._reads[key] = _Read(read, self._clock)
             return self._reads[key]
 

@@ -363,7 +363,8 @@ def error_rows() -> list[str]:
 
 CODE_FIRST = frozenset("blocked Problem BlockedBy _clash _refused".split())
 CODE_SECOND = frozenset(
-    "damage_named RetryLater LeaseHeld LeaseLost CommitRefused TableBlocked UsageError ConfigurationError DmslakeError UploadsGone".split()
+    "damage_named RetryLater LeaseHeld LeaseLost CommitRefused NoAnswerYet TableBlocked UsageError ConfigurationError DmslakeError"
+    " UploadsGone".split()
 )
 
 

@@ -58,6 +58,12 @@ def lake_type_of(arrow_type: pa.DataType) -> str | None:
     return lake_type(str(arrow_type.value_type if pt.is_dictionary(arrow_type) else arrow_type))
 
 
+def null_where(mask: Column, values: Column) -> Column:
+    """The values, null where the mask says so or is null."""
+    # Not with a scalar: Arrow (17 to 22) then makes zero bytes of the texts of an array that is a slice of another.
+    return pc.if_else(mask, pa.nulls(len(values), values.type), values)
+
+
 def conform(
     rows: pa.Table | pa.RecordBatch, schema: Schema, source: str, *, first_row: int = 0, lost: LostDigits | None = None
 ) -> pa.Table:

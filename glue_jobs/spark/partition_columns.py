@@ -15,7 +15,7 @@ import pyarrow.types as pt
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.partitioning import NULL_FOLDER, PartitionField, Partitioning, PartitionValues, is_folder_text
 from glue_jobs.core.schema import Schema, find
-from glue_jobs.spark.arrow_types import EXAMPLE_LENGTH, Column, first_failing, shown, to_arrow
+from glue_jobs.spark.arrow_types import EXAMPLE_LENGTH, Column, first_failing, null_where, shown, to_arrow
 from glue_jobs.spark.key_columns import normal_floats, take
 
 _PARTS: dict[str, Callable[[Column], Column]] = {"year": pc.year, "month": pc.month, "day": pc.day}
@@ -42,7 +42,7 @@ def empty_as_null(rows: pa.Table, partitioning: Partitioning) -> pa.Table:
         at = rows.column_names.index(field.column)
         values = rows.column(at)
         if field.transform == "identity" and pt.is_string(values.type):
-            rows = rows.set_column(at, field.column, pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values))
+            rows = rows.set_column(at, field.column, null_where(pc.equal(values, ""), values))
     return rows
 
 
@@ -108,7 +108,7 @@ class _Texts:
                 + (", which no key has" if self._is_key else ""),
                 in_key if self._is_key else other,
             )
-        return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+        return null_where(pc.equal(texts, ""), texts)
 
     def _reads_back(self, text: str, value: pa.Scalar) -> bool:
         if text == NULL_FOLDER or not is_folder_text(text):

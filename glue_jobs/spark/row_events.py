@@ -15,7 +15,7 @@ from glue_jobs.core.history_table import CHANGE, DELETE, FLAG, OPERATION, SOURCE
 from glue_jobs.core.raw_names import cdc_name
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Schema
-from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, conform
+from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, conform, null_where
 from glue_jobs.spark.locate import GivenKeys, unpack_keys
 from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.net_changes import DELETE as DELETED
@@ -147,7 +147,7 @@ def commit_times(rows: pa.Table, column: str, otherwise: int) -> pa.ChunkedArray
 def _read_times(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """DMS's texts as instants, null where a text is none; digits below the microsecond are cut off."""
     looks = pc.match_substring_regex(texts, _TIME)
-    cut = pc.utf8_slice_codeunits(pc.if_else(looks, texts, None), 0, _MICROSECOND_DIGITS)
+    cut = pc.utf8_slice_codeunits(null_where(pc.invert(looks), texts), 0, _MICROSECOND_DIGITS)
     try:
         return cut.cast(pa.timestamp("us")).cast(UTC_MICROSECONDS)
     except pa.ArrowInvalid:  # a day that no month has; such texts are few

@@ -24,7 +24,7 @@ from glue_jobs.core.schema_change import reconcile
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot_plan import BY_COLUMN, Manifest, SnapshotPlan, Version, below, layout_of, with_inputs
 from glue_jobs.core.snapshot_sources import RUN_DATE_COLUMN, Source, check_columns, date_folder, differences, output_schema
-from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, first_failing, shown
+from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, first_failing, null_where, shown
 from glue_jobs.spark.dms_files import looks_like_timestamp
 from glue_jobs.spark.engine import Engine, Engines, Shared
 from glue_jobs.spark.key_columns import KeyIndex
@@ -234,7 +234,7 @@ def _days(table: pa.Table, column: str, head: RawHead) -> Any:
     if pt.is_timestamp(values.type):
         return values.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
     gone = pc.equal(table[OP], pa.scalar(DELETE, pa.int8()))
-    days = pc.if_else(gone, pa.scalar(None, pa.string()), pc.utf8_slice_codeunits(values, 0, len("yyyy-MM-dd")))
+    days = null_where(gone, pc.utf8_slice_codeunits(values, 0, len("yyyy-MM-dd")))
     try:
         return days.cast(pa.date32())
     except pa.ArrowInvalid:

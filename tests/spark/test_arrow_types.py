@@ -9,11 +9,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.schema import ARROW_TO_LAKE, SIMPLE_TYPES, Column, is_type
-from glue_jobs.spark.arrow_types import LostDigits, arrow_schema, conform, lake_type_of, to_arrow
+from glue_jobs.spark.arrow_types import LostDigits, arrow_schema, conform, lake_type_of, null_where, to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -208,3 +209,11 @@ def test_spark_gets_columns_by_name_through_conform(spark: SparkSession) -> None
 
     assert tuple(frame.mapInArrow(swapped, "a bigint, b bigint").first()) == (2, 1)
     assert tuple(frame.mapInArrow(conformed, "a bigint, b bigint").first()) == (1, 2)
+
+
+def test_null_where_takes_slices() -> None:
+    """Of texts too, of which Arrow's own way makes zero bytes then."""
+    part = pa.array(["cut", "1", "", None, "4"]).slice(1)
+    many = pa.chunked_array([part, pa.array(["cut", "", "6"]).slice(1)])
+    assert null_where(pc.equal(part, ""), part).to_pylist() == ["1", None, None, "4"]
+    assert null_where(pc.equal(many, ""), many).to_pylist() == ["1", None, None, "4", None, "6"]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.partitioning import NULL_FOLDER, PartitionField, folder_of, parse_partition_key, values_of
 from glue_jobs.core.schema import Column, Schema
+from glue_jobs.spark.partition_columns import empty_as_null as empties_as_null
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition, with_partition_columns
 from tests.spark.lake_values import plain_key, rows_of, table_of
 
@@ -190,3 +191,9 @@ def test_a_folder_that_says_no_value_is_refused(kind: str, text: str) -> None:
     assert caught.value.code == "bad-partition-folder"
     assert f"c={text}" in caught.value.message
     assert kind in caught.value.message
+
+
+def test_an_empty_text_becomes_null_in_a_slice_of_rows_too() -> None:
+    """Rows that stand behind others in their arrays keep their values."""
+    rows = pa.table({"c": ["cut", "a", "", None, "b"]}).slice(1)
+    assert empties_as_null(rows, (PartitionField("c"),))["c"].to_pylist() == ["a", None, None, "b"]

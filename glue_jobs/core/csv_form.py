@@ -20,23 +20,26 @@ _TYPES = "boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), 
 class CsvForm:
     """schema: the columns in the order of the files' fields, () where nothing says it; it may name DMS's own columns too.
 
-    null: the unquoted text that stands for null; an unquoted empty field does too, whatever this is.
+    null: the unquoted text that stands for null. empty_is_text: whether an unquoted empty field is a text of no characters, in a column of
+    texts; it is null otherwise.
     """
 
     schema: Schema = ()
     delimiter: str = ","
     null: str = NULL
+    empty_is_text: bool = False
 
     def details(self) -> dict[str, Any]:
         """What a change record keeps of it; types are in the record's schema."""
-        return {"delimiter": self.delimiter, "null": self.null, "columns": [column.name for column in self.schema]}
+        kept = {"delimiter": self.delimiter, "null": self.null, "columns": [column.name for column in self.schema]}
+        return {**kept, "empty_is_text": True} if self.empty_is_text else kept
 
 
 def form_of_details(details: Mapping[str, Any], schema: Schema) -> CsvForm:
     """The form that a record keeps. schema: the record's. DMS's own columns, which no record has, come out as texts."""
     kept = details.get(DETAIL) or {}
     columns = tuple(find(schema, name) or Column(name, "string") for name in kept.get("columns", ()))
-    return CsvForm(columns, kept.get("delimiter", ","), kept.get("null", NULL))
+    return CsvForm(columns, kept.get("delimiter", ","), kept.get("null", NULL), bool(kept.get("empty_is_text")))
 
 
 def parse_schema(value: Any) -> Schema:

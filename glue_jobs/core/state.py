@@ -24,7 +24,7 @@ DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
 PERSON_ATTRIBUTES = (
     "PrimaryKey", "PartitionKey", "ActiveFlag", "LastFullLoadDate", "LastIncrementalFile", "Paused", "out_path", "CdcPath",
     "TimestampColumn", "LoadQuietMinutes", "LateWindowHours", "EmptyPartition", "Request", "SkipFiles", "Source", "OnRawFilesGone",
-    "History", "KeyCollation", "BeforeImagePrefix", "Schema", "CsvDelimiter", "CsvNullValue",
+    "History", "KeyCollation", "BeforeImagePrefix", "Schema", "CsvDelimiter", "CsvNullValue", "CsvEmptyIsText",
 )  # fmt: skip
 TRUNCATE = "truncate"  # of OnRawFilesGone
 NO_SOURCE = "none"  # of Source: nothing is read from raw
@@ -214,7 +214,8 @@ def _csv_form(item: Mapping[str, Any], path: TablePath) -> CsvForm:
             raise _refuse(path, name, str(error), given[name]) from error
     default = CsvForm()
     delimiter, null = values["CsvDelimiter"], values["CsvNullValue"]
-    return CsvForm(values["Schema"] or (), delimiter or default.delimiter, default.null if null is None else null)
+    empty_is_text = _flag(item, "CsvEmptyIsText", path)
+    return CsvForm(values["Schema"] or (), delimiter or default.delimiter, default.null if null is None else null, empty_is_text)
 
 
 def _before_images(item: Mapping[str, Any], path: TablePath) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class CsvFile:
     """A CSV raw file. open: its bytes as they are stored, from the start, each time anew. where: s3:// address, for messages.
 
     null: the unquoted text that stands for null. only: (schema, table), of a file whose rows are those of several tables and begin with
-    operation, table, schema: the others are passed over. None for a file of one table.
+    operation, table, schema: the others are passed over. None for a file of one table. empty_is_text: as of core.csv_form.
     """
 
     open: Callable[[], BinaryIO]
@@ -42,6 +42,7 @@ class CsvFile:
     delimiter: str = ","
     null: str = "NULL"
     only: tuple[str, str] | None = None
+    empty_is_text: bool = False
 
     def stream(self, rows: list[int] | None = None, seen: Seen | None = None) -> io.RawIOBase:
         """The text's bytes, checked. rows: takes up each row's number in the file, where `only` leaves some out; seen: what is noticed."""

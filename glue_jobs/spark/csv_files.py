@@ -24,7 +24,7 @@ from glue_jobs.core.dms_columns import BEFORE_IMAGES, OP_COLUMN, before_images, 
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.schema import Schema, find
-from glue_jobs.spark.arrow_types import LostDigits, first_failing, shown
+from glue_jobs.spark.arrow_types import LostDigits, first_failing, null_where, shown
 from glue_jobs.spark.csv_bytes import NEW_COPY, ROW_LIMIT_BYTES, CsvFile, Seen, bad_row, bad_text
 from glue_jobs.spark.csv_values import digits_lost, from_texts
 from glue_jobs.spark.dms_files import looks_like_timestamp
@@ -156,7 +156,7 @@ class _Pieces:
                 pacsv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
                     include_columns=[str(place) for place in wanted] or names[:1],
-                    null_values=sorted({"", self.file.null}),
+                    null_values=sorted({self.file.null} if self.file.empty_is_text else {self.file.null, ""}),
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,
                 ),
@@ -220,6 +220,7 @@ class _Texts:
     def typed(self, texts: pa.Array, name: str, kind: str, first: int, lost: LostDigits | None) -> pa.Array:
         """first: the number of the first text's row."""
         convert = from_texts(kind)
+        texts = texts if kind == "string" else self._empty_as_null(texts)
         if kind == "timestamp" and lost is not None:
             lost[name] += digits_lost(texts)
         try:
@@ -240,6 +241,7 @@ class _Texts:
 
     def operations(self, texts: pa.Array, first: int) -> pa.Array:
         """The texts, if each is an operation or null."""
+        texts = self._empty_as_null(texts)
         wrong = pc.index(pc.and_(pc.is_valid(texts), pc.invert(pc.is_in(texts, value_set=OPERATIONS))), True).as_py()
         if wrong < 0:
             return texts
@@ -252,6 +254,10 @@ class _Texts:
             todo="a source column of that name must be renamed by a DMS transformation rule; otherwise skip the file: "
             "`dmslake unblock PATH --skip-file NAME`",
         )
+
+    def _empty_as_null(self, texts: pa.Array) -> pa.Array:
+        """What is empty says no value but a text's."""
+        return null_where(pc.equal(texts, ""), texts) if self.file.empty_is_text else texts
 
     def _line(self, row: int) -> int:
         numbers: list[int] = []

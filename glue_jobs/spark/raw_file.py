@@ -35,6 +35,7 @@ class CsvParts:
     delimiter: str
     null: str
     only: tuple[str, str] | None = None
+    empty_is_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ class HeadOf:
         data = open_raw(self.place, file)
         # A look takes the first row and then all rows: of a small file one request is enough.
         source_of = partial(io.BytesIO, data.getvalue()) if isinstance(data, io.BytesIO) else _Opener(self.place, file)
-        source = CsvFile(source_of, where, form.delimiter, form.null, only_of(self.reading, file))
+        source = CsvFile(source_of, where, form.delimiter, form.null, only_of(self.reading, file), form.empty_is_text)
         head = scan_csv(source, self.reading, self.place.before_images)
-        parts = CsvParts(head, form.delimiter, form.null, source.only)
+        parts = CsvParts(head, form.delimiter, form.null, source.only, form.empty_is_text)
         return RawHead(file, _csv_schema(head, where, self.place.before_images), ordinal, file.key in self.late, where, parts)
 
 
@@ -137,7 +138,7 @@ def read_raw(
         source = open_raw(place, head.file)
         return read_dms(source, head.where, columns=columns, row_groups=row_groups, before=before, lost=lost, patterns=patterns)
     parts = head.csv
-    file = CsvFile(_Opener(place, head.file), head.where, parts.delimiter, parts.null, parts.only)
+    file = CsvFile(_Opener(place, head.file), head.where, parts.delimiter, parts.null, parts.only, parts.empty_is_text)
     return read_csv(file, parts.head, columns=columns, before=before, lost=lost, patterns=patterns)
 
 

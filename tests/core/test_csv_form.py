@@ -97,6 +97,14 @@ def test_a_record_keeps_the_form() -> None:
     assert form_of_details({}, ()) == CsvForm()
 
 
+def test_what_an_empty_field_is() -> None:
+    """Null, unless a person says otherwise; a record keeps that."""
+    assert not form().empty_is_text
+    said = form(CsvEmptyIsText="true")
+    assert said.empty_is_text
+    assert form_of_details({"csv": said.details()}, ()) == said
+
+
 def test_a_changed_attribute_is_a_reason_to_try_again() -> None:
     """They decide what a change does."""
-    assert {"Schema", "CsvDelimiter", "CsvNullValue"} <= set(PERSON_ATTRIBUTES)
+    assert {"Schema", "CsvDelimiter", "CsvNullValue", "CsvEmptyIsText"} <= set(PERSON_ATTRIBUTES)

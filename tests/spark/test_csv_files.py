@@ -7,6 +7,7 @@ import io
 import pickle
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -73,6 +74,15 @@ def test_null_is_what_stands_unquoted() -> None:
         "null",
         None,
     ]
+
+
+def test_an_empty_field_may_be_a_text() -> None:
+    """In a column of texts; in others it is null, quoted or not."""
+    data = b'I,1,,1\nI,2,NULL,\nI,3,"",""\n,4,x,4\n'
+    header = b"Op,id,name,qty\n"
+    wanted = [(1, "", 1, 0, 0), (2, None, None, 0, 1), (3, "", None, 0, 2), (4, "x", 4, 0, 3)]
+    assert rows_of(replace(csv_file(header + data), empty_is_text=True)) == wanted
+    assert [row[1] for row in rows_of(csv_file(header + b'I,1,,1\nI,3,"",1\n'))] == [None, ""]
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|", " "])
@@ -303,6 +313,15 @@ def test_no_csv(data: bytes, code: str, said: str) -> None:
     """Each with the line of the row that is wrong."""
     error = refused(lambda: rows_of(csv_file(data)))
     assert (error.code, said in error.message) == (code, True), error.message
+
+
+@pytest.mark.parametrize("data", [b'I,1,"a"b,1\n', b'I,1,a"b,1\n', b'I,1,"a\n,1\n', b"I,1,a,1\rI,2,b,1\n", b"I,1,a,1\r,"])
+@pytest.mark.parametrize("block", [1, 2, 5, 8, 9])
+def test_no_csv_in_pieces_of_any_size(monkeypatch: pytest.MonkeyPatch, data: bytes, block: int) -> None:
+    """What is wrong may lie on both sides of a piece's end."""
+    monkeypatch.setattr(csv_bytes, "READ_BYTES", block)
+    error = refused(lambda: rows_of(csv_file(data)))
+    assert (error.code, ", line 1;" in error.message) == ("bad-csv-row", True), error.message
 
 
 def test_a_text_that_is_not_utf_8_names_its_column() -> None:

@@ -210,17 +210,17 @@ def test_a_late_file(quick_table: MakeTable) -> None:
 
 def test_what_was_read_is_read_the_same_way_again(quick_table: MakeTable) -> None:
     """A changed attribute does not change the past: delimiter, null literal and places are those of each change."""
-    table = made(quick_table, CsvDelimiter=";", CsvNullValue="\\N")
-    load(table, inserts([(1, "NULL", 1), (2, "a,b", 2)]), delimiter=";", null="\\N")
+    table = made(quick_table, CsvDelimiter=";", CsvNullValue="\\N", CsvEmptyIsText="true")
+    table.put_raw("LOAD00000001.csv", b"I;1;NULL;1\nI;2;a,b;2\nI;5;;\n")
     cdc(table, [("I", 3, None, 3)], delimiter=";", null="\\N")
     table.sync()
     table.edit(CsvDelimiter="\\t", CsvNullValue="nil", Schema='{"qty": "int", "id": "bigint", "name": "string"}')
     cdc(table, [("I", 4, 4, None)], delimiter="\t", null="nil")
     table.sync()
 
-    assert table.rows() == [(1, "NULL", 1), (2, "a,b", 2), (3, None, 3), (4, None, 4)]
+    assert table.rows() == [(1, "NULL", 1), (2, "a,b", 2), (3, None, 3), (4, None, 4), (5, "", None)]
     proved(table)
-    table.remove("Schema", "CsvDelimiter", "CsvNullValue")
+    table.remove("Schema", "CsvDelimiter", "CsvNullValue", "CsvEmptyIsText")
     proved(table)
     assert told(table, "2")[0][3:] == ("LOAD00000001.csv", 1)
 
@@ -331,8 +331,9 @@ def test_a_history_of_csv_files_can_be_built_anew(quick_table: MakeTable) -> Non
     """It is the one that was kept: raw file and row of each version too."""
     table = made(quick_table, TimestampColumn="ts")
     table.edit(History="true")
-    load(table, [("I", at(0), *row) for row in LOADED])
+    load(table, [("Op", "ts", "id", "name", "qty"), *(("I", at(0), *row) for row in LOADED)])
     table.sync()
+    assert {row["valid_from"] for row in check_history(table)} == {START}
     cdc(table, [("U", at(5), 1, "A", 1), ("U", at(6), 1, "B", 1), ("D", at(7), 2, None, None)])
     table.sync()
     kept = [{name: row[name] for name in row if name != "change_id"} for row in check_history(table)]

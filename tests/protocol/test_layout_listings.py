@@ -160,6 +160,22 @@ def test_a_parallel_load_is_seen_in_whatever_folder(place: str) -> None:
     assert s3.requests <= 100 / 10 + 2 + 400 / 10 * 2, "known to be so, it is listed once"
 
 
+def test_a_log_that_is_read_again_from_days_ago_is_found_by_a_wider_window() -> None:
+    """New files in old folders: DMS delivered their rows before, so that nobody looks there unasked."""
+    layout = Layout("YYYYMMDD")
+    times = every(timedelta(hours=6), 80, datetime(2024, 4, 20, tzinfo=UTC))
+    again = FOLDER + layout.name(times[-1] + timedelta(hours=1), times[-1] - timedelta(days=8))
+    story = Story(tuple(FOLDER + layout.name(time) for time in times), 79)
+    s3: Any = CountedListing([*story.keys, again, LOAD], 4)
+
+    found = [again in [file.key for file in listed(s3, state_of(story.snapshot(), **edits), story.snapshot()).cdc] for edits in WINDOWS]
+
+    assert found == [False, True]
+
+
+WINDOWS: tuple[dict[str, str], ...] = ({}, {"LateWindowHours": "192"})
+
+
 def test_what_was_not_listed_is_not_said_to_be_gone() -> None:
     """A listing knows between which keys it did not look."""
     times = every(timedelta(hours=6), 400, datetime(2023, 9, 1, tzinfo=UTC))

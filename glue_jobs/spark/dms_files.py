@@ -6,6 +6,7 @@ below (a lost connection, an object that changed) pass through as they are: the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from glue_jobs.spark.arrow_types import LostDigits, lake_type_of, only_index
 from glue_jobs.spark.row_marks import BEFORE, OP, ROW, RowMarks
 from glue_jobs.spark.row_marks import OPERATIONS as OPERATIONS
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _RESERVED = (OP, ROW, BEFORE, "__position", "__code", "__late", "__at")  # columns that stand beside the lake's in a job
 BATCH_ROWS = 65_536
 _TIMESTAMP = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?$"
@@ -125,8 +127,8 @@ def _lake_column(field: pa.Field, name: str) -> Column:
 
 
 def refuse_reserved(column: str, name: str) -> None:
-    """Raise for a column name that no lake table can have. name: the file's."""
-    if not column or column.startswith(_RESERVED):
+    """Raise for a column name that no lake table can have. name: the file's. Control characters are a sign of damage, too."""
+    if not column or column.startswith(_RESERVED) or _CONTROL.search(column):
         raise blocked("reserved-column", f"the column name {column!r} can't be used", where=f"file {name}", todo=_RENAME)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.spark.dms_files import looks_like_timestamp, open_dms
+from glue_jobs.spark.dms_files import damage_named, looks_like_timestamp, open_dms
 from glue_jobs.spark.engine import Engine
 from glue_jobs.spark.place import Place
 from glue_jobs.spark.raw_file import RawHead, open_raw
@@ -35,9 +36,10 @@ class _TimeRange:
         if head.csv is not None:
             facts = head.csv.head.facts_of(self.column)
             return facts.times or not head.rows, facts.least
-        values = open_dms(open_raw(self.place, head.file), head.where).read(columns=[self.column], use_threads=False)[self.column]
-        is_time = looks_like_timestamp(values)
-        least = pc.min(values).as_py() if is_time and len(values) else None
+        values = _values(self.place, head, self.column)
+        with damage_named(head.where):  # what is no UTF-8 shows only here
+            is_time = looks_like_timestamp(values)
+            least = pc.min(values).as_py() if is_time and len(values) else None
         return is_time, str(least or "")
 
 
@@ -47,11 +49,14 @@ def backward_steps(place: Place, head: RawHead, timestamp_column: str) -> int:
         return 0
     if head.csv is not None:
         return head.csv.head.facts_of(timestamp_column).backward
-    times = (
-        open_dms(open_raw(place, head.file), head.where)
-        .read(columns=[timestamp_column], use_threads=False)[timestamp_column]
-        .combine_chunks()
-    )
+    times = _values(place, head, timestamp_column).combine_chunks()
     if len(times) < 2:
         return 0
     return int(pc.sum(pc.less(times.slice(1), times.slice(0, len(times) - 1))).as_py() or 0)
+
+
+def _values(place: Place, head: RawHead, column: str) -> pa.ChunkedArray:
+    """The column of a Parquet file. It may be the first that is read of the file, so that it meets the damage."""
+    parquet = open_dms(open_raw(place, head.file), head.where)
+    with damage_named(head.where):
+        return parquet.read(columns=[column], use_threads=False)[column]

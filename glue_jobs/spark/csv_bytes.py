@@ -134,7 +134,7 @@ def _watched(blocks: Iterator[bytes], seen: Seen) -> Iterator[bytes]:
     end = b""
     for block in blocks:
         seen.fine = seen.fine or bool(_FINE.search(end + block[:_FINE_LENGTH]) or _FINE.search(block))
-        end = block[-_FINE_LENGTH:]
+        end = (end + block)[-_FINE_LENGTH:]
         yield block
 
 

@@ -281,6 +281,15 @@ def test_digits_below_the_microsecond_are_counted() -> None:
     assert lost == {"at": 1}
 
 
+@pytest.mark.parametrize("block", [1, 20, 1000])
+def test_digits_below_the_microsecond_are_noticed_in_pieces_of_any_size(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """The look at the file tells whether it is worth counting them."""
+    monkeypatch.setattr(csv_bytes, "READ_BYTES", block)
+    lake = (Column("id", "int"), Column("at", "timestamp"))
+    assert head_of(csv_file(b"I,1,2024-05-01 10:00:00.1234567\n"), lake).fine_times
+    assert not head_of(csv_file(b"I,1,2024-05-01 10:00:00.123456000\n"), lake).fine_times
+
+
 def test_all_types_beside_each_other() -> None:
     """A row of nulls too; the columns read may be some of them, in another order, and wider than the file's were."""
     row = ("I", -1, 2, 3, 4, "5.25", "6.5", 7.5, 8.5, "true", "2024-05-01", "2024-05-01 10:11:12.5", "00ff", "x")

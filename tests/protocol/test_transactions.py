@@ -105,9 +105,9 @@ def test_each_table_takes_its_own_rows_in_their_order(shop: Shop) -> None:
         proved(each)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-def test_rounds_of_many_files(shop: Shop, ending: str) -> None:
-    """Some with rows of one table, some of both, some of neither; batches of two files."""
+@pytest.mark.parametrize(("ending", "limit"), [(".csv", "batch_files"), (".csv.gz", "batch_rows")])
+def test_rounds_of_many_files(shop: Shop, ending: str, limit: str) -> None:
+    """Some with rows of one table, some of both, some of neither; batches of two files, or rows."""
     truth: dict[str, dict[int, Line]] = {each.table: {row[0]: row for row in LOADED} for each in (shop.orders, shop.lines)}
     for number in range(12):
         rows: list[Line] = list(BLANK)
@@ -117,8 +117,8 @@ def test_rounds_of_many_files(shop: Shop, ending: str) -> None:
             truth[table.table][key] = (key, f"file {number}", len(rows) - 1)
         shop.write(*rows, ending=ending)
         if number % 5 == 4:
-            shop.sync(batch_files="2")
-    shop.sync(batch_files="2")
+            shop.sync(**{limit: "2"})
+    shop.sync(**{limit: "2"})
 
     for table in (shop.orders, shop.lines):
         assert table.rows() == sorted(truth[table.table].values(), key=repr)

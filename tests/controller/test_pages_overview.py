@@ -88,13 +88,15 @@ def test_those_who_need_a_person_come_first_then_those_furthest_behind() -> None
     found = overview(
         loaded("fine"), loaded("behind", PENDING), loaded("far", "20240501-115900000.parquet"), loaded("inactive", ActiveFlag="false"),
         loaded("paused", Paused="wait"), loaded("blocked", "notes.txt"), loaded("also-fine"),
+        loaded("running", PENDING, LeaseOwner="x", LeaseBeat=1),
+        loaded("failed", PENDING, LastRun={"outcome": "failed", "error": {"code": "x", "message": "no memory", "todo": ""}}),
     )  # fmt: skip
 
     assert [row.name.removeprefix("shop.") for row in found.tables] == [
-        "blocked", "paused", "far", "behind", "also-fine", "fine", "inactive",
+        "blocked", "paused", "failed", "running", "far", "behind", "also-fine", "fine", "inactive",
     ]  # fmt: skip
-    assert found.totals.states == {"blocked": 1, "paused": 1, "behind": 2, "fine": 2, "inactive": 1}
-    assert (found.totals.tables, found.totals.rows, found.totals.most_lag_seconds) == (7, 70, 3540.0)
+    assert found.totals.states == {"blocked": 1, "running": 1, "paused": 1, "behind": 3, "fine": 2, "inactive": 1}
+    assert (found.totals.tables, found.totals.rows, found.totals.most_lag_seconds) == (9, 90, 3540.0)
 
 
 def test_a_report_has_pages_for_those_who_need_a_person_and_the_last_changed() -> None:

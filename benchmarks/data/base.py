@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.data.kept import kept_folder
 from benchmarks.folders import DATA
 
 KEY = "id"
@@ -68,14 +67,12 @@ class Base:
 
     def paths(self) -> list[Path]:
         """The files, made when they are first asked for."""
-        folder, done = self.folder / "files", self.folder / "made.json"
-        if not done.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            for number, rows in enumerate(self.pieces()):
-                write(rows, folder / self.file_name(number))
-            done.write_text(json.dumps({"rows": self.rows, "files": self.files}))
+        folder = kept_folder(self.folder / "files", self._write)
         return [folder / self.file_name(number) for number in range(self.files)]
+
+    def _write(self, folder: Path) -> None:
+        for number, rows in enumerate(self.pieces()):
+            write(rows, folder / self.file_name(number))
 
     def pieces(self) -> Iterator[pa.Table]:
         """The rows of each file."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.data.base import KEY, SEED, Base, write
 from benchmarks.data.digest import Digest, digest_of
+from benchmarks.data.kept import kept_folder
 from benchmarks.data.workloads import CORRECT, CORRECTION_KEY, LOAD, WORKLOADS, Workload, applied, net
 from infra.local.dms_files import dms_parquet
 
@@ -47,13 +47,8 @@ class Prepared:
 
 def prepare(workload: Workload, base: Base) -> Prepared:
     """Made when it is first asked for, by pyarrow alone, and kept on disk."""
-    folder = base.folder / workload.name
-    told = folder / "made.json"
-    if not told.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        told.write_text(json.dumps(_make(workload, base, folder)))
-    made = json.loads(told.read_text())
+    folder = kept_folder(base.folder / workload.name, lambda part: _make(workload, base, part))
+    made = json.loads((folder / "made.json").read_text())
     return Prepared(
         base,
         workload.name,
@@ -67,7 +62,7 @@ def prepare(workload: Workload, base: Base) -> Prepared:
     )
 
 
-def _make(workload: Workload, base: Base, folder: Path) -> dict[str, object]:
+def _make(workload: Workload, base: Base, folder: Path) -> None:
     table = base.read()
     batches = list(workload.batches(table, base, np.random.default_rng([SEED, workload.seed])))
     for number, batch in enumerate(batches):
@@ -80,7 +75,7 @@ def _make(workload: Workload, base: Base, folder: Path) -> dict[str, object]:
     impacted = impacted_files(table, change, base)
     files = [pq.read_table(base.folder / "files" / name) for name in impacted]
     after = applied(table, change)
-    return {
+    made = {
         "changes": [f"{number:02d}.parquet" for number in range(len(batches))],
         "impacted": impacted,
         "truth": asdict(digest_of(after)),
@@ -89,6 +84,7 @@ def _make(workload: Workload, base: Base, folder: Path) -> dict[str, object]:
         "changed_rows": sum(batch.num_rows for batch in batches),
         "point": str(after[KEY][after.num_rows - 1].as_py()),
     }
+    (folder / "made.json").write_text(json.dumps(made))
 
 
 def impacted_files(table: pa.Table, change: pa.Table, base: Base) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.data import base as base_module
 from benchmarks.data.base import LARGE, MANY, SEQUENCE, UUID, Base
 from benchmarks.data.digest import digest_of
+from benchmarks.data.kept import kept_folder
 from benchmarks.data.prepared import prepare
 from benchmarks.data.workloads import APPLY, CORRECTION_KEY, UNDO, WORKLOADS, net
 from glue_jobs.spark.dms_files import OP_COLUMN
@@ -138,3 +139,23 @@ def test_random_keys_are_uuids_in_no_order() -> None:
     assert [str(uuid.UUID(key)) for key in keys] == keys
     assert sorted(keys) != keys
     assert (min(keys)[0], max(keys)[0]) < ("4", "c") or (min(keys) < "4" and max(keys) > "c")
+
+
+def test_a_kept_folder_is_whole_or_not_there(tmp_path: Path) -> None:
+    """What fails leaves nothing; who comes second takes what is there."""
+    folder = tmp_path / "kept"
+
+    def fail(part: Path) -> None:
+        (part / "half").touch()
+        raise RuntimeError("broke off")
+
+    with pytest.raises(RuntimeError):
+        kept_folder(folder, fail)
+    assert list(tmp_path.iterdir()) == []
+
+    def other_run_is_first(part: Path) -> None:
+        (part / "mine").touch()
+        kept_folder(folder, lambda other: (other / "theirs").touch())
+
+    assert [path.name for path in kept_folder(folder, other_run_is_first).iterdir()] == ["theirs"]
+    assert list(tmp_path.iterdir()) == [folder]

@@ -27,6 +27,9 @@ class Hudi(Contender):
     folder = (BUCKET, "hudi/")
 
     def make(self, table: str) -> None:
+        # Else Spark's sort, which the bulk insert uses, would make as many files as there are shuffle partitions, or one of small ones.
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(self.world.prepared.base.files))
+        self.spark.conf.set("spark.sql.adaptive.enabled", "false")
         rows = self.spark.read.parquet(self.world.base_url).selectExpr("*", "false AS _hoodie_is_deleted")
         options = {
             "hoodie.datasource.write.operation": "bulk_insert",

@@ -22,11 +22,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 
+import pytest
+
 ROOT = Path(__file__).parent.parent.parent
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 CASES = int(os.environ.get("FUZZ_CASES", "510"))
 CASE_SECONDS = 60  # a case takes a tenth of one; longer is a hang
-REFUSALS = 5  # kinds of errors that a run of this size meets at least
+PARTS = 3  # so that each stays below the time limit of a test on a busy machine
+REFUSALS = 3  # kinds of outcomes that a part meets at least
 
 
 @dataclass
@@ -37,11 +40,11 @@ class Found:
     wrong: list[str] = field(default_factory=list)
 
 
-def run_cases(seed: int, cases: int) -> Found:
-    """All cases, in as few processes as crash."""
-    found, first = Found(), 0
-    while first < cases:
-        command = [sys.executable, "-m", "tests.spark.damaged_files", str(seed), str(first), str(cases)]
+def run_cases(seed: int, first: int, stop: int) -> Found:
+    """The cases `first` to before `stop`, in one process more than crash."""
+    found = Found()
+    while first < stop:
+        command = [sys.executable, "-m", "tests.spark.damaged_files", str(seed), str(first), str(stop)]
         with TemporaryFile("w+") as log, subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True) as process:
             begun, case = first - 1, "nothing yet"
             for facts in _facts(process):
@@ -57,7 +60,7 @@ def run_cases(seed: int, cases: int) -> Found:
         if process.returncode:
             assert begun >= first, f"nothing was tried: {said[-2000:]}"
             found.wrong.append(f"seed {seed}, case {begun} ({case}): the process ended with {process.returncode}: {said[-1500:]}")
-        first = cases if process.returncode == 0 else begun + 1
+        first = stop if process.returncode == 0 else begun + 1
     return found
 
 
@@ -74,12 +77,14 @@ def _facts(process: subprocess.Popen[str]) -> Iterator[dict[str, object]]:
     process.kill()
 
 
-def test_a_damaged_file_is_refused_by_name_or_read_right(say_at_end: Callable[[str], None]) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_damaged_file_is_refused_by_name_or_read_right(part: int, say_at_end: Callable[[str], None]) -> None:
     """Hundreds of damaged load files and CDC files, of each physical form."""
-    found = run_cases(SEED, CASES)
+    first, stop = CASES * part // PARTS, CASES * (part + 1) // PARTS
+    found = run_cases(SEED, first, stop)
 
-    say_at_end(f"damaged raw files: {dict(found.outcomes.most_common())}")
-    assert not found.wrong, "\n".join([f"{len(found.wrong)} of {CASES}", *found.wrong[:20]])
-    assert sum(found.outcomes.values()) == CASES
-    assert found.outcomes["applied"] > CASES // 50, "some damage is another valid file"
+    say_at_end(f"damaged raw files {first} to {stop}: {dict(found.outcomes.most_common())}")
+    assert not found.wrong, "\n".join([f"{len(found.wrong)} of {stop - first}", *found.wrong[:20]])
+    assert sum(found.outcomes.values()) == stop - first
+    assert found.outcomes["applied"] > (stop - first) // 50, "some damage is another valid file"
     assert len(found.outcomes) >= REFUSALS, found.outcomes

@@ -1,5 +1,7 @@
 """`dmslake demo`: the main job end to end on an embedded AWS, with a shop's tables, and a check at the end.
 
+Beside the shop's own tables stands one that is made up (`dmslake feed`), for what else DMS may write.
+
 The jobs are started as on AWS, by StartJobRun. The lake is read as anybody would: list the folder, open the Parquet files.
 """
 
@@ -26,6 +28,9 @@ from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.core.paths import S3Uri
 from infra.local.demo_screen import Screen
 from infra.local.embedded import EmbeddedAws
+from infra.local.feed.command import feed
+from infra.local.feed.rounds import make_rounds
+from infra.local.feed.wish import FeedWish
 from infra.local.job_process import CODE_FOLDER
 from infra.local.row_changes import Rows, differences, row_changes
 from infra.local.shop import SCHEMA, TABLES, Feed, Shop, Written, open_shop, round_of
@@ -37,6 +42,14 @@ TRY_NEXT = (
     ("dmslake activate shop.orders --primary-key id --partition-key 'year(order_date),month(order_date)'", "have one kept up"),
     ("dmslake run", "load it, apply what is pending, report"),
 )
+
+
+THINGS = "things"  # no table of the shop's: it has every type, and files of every kind
+FEED = FeedWish(
+    rows=60, rounds=2, changes=40, load_files=3, layout="YYYYMMDD,load-segments", format="mixed", header=True, before_images=True,
+    duplicates=True, late=True,
+)  # fmt: skip
+MADE_OF = "in folders by date, as Parquet and as CSV; rows come twice, keys change, and a file comes late"
 
 
 class DemoFailed(Exception):
@@ -79,13 +92,18 @@ def _shown(path: Path) -> str:
 
 
 class Demo:
-    """The steps of the demo on a started AWS. lake: each lake table's rows as last looked at."""
+    """The steps of the demo on a started AWS. lake: each lake table's rows as last looked at.
+
+    told: the last round of the made-up table that was written; of_things: what its item must say.
+    """
 
     def __init__(self, aws: EmbeddedAws, screen: Screen, spark: bool = False) -> None:
         self.aws, self.screen, self.spark = aws, screen, spark
         self.shop: Shop = open_shop()
         self.feed = Feed(aws.client("s3"), aws.raw)
-        self.lake: dict[str, Rows] = {table: {} for table in TABLES}
+        self.lake: dict[str, Rows] = {table: {} for table in (*TABLES, THINGS)}
+        self.told = 0
+        self.of_things: Mapping[str, str] = {}
 
     def run(self) -> bool:
         """All steps; whether the lake ended equal to the shop."""
@@ -106,6 +124,15 @@ class Demo:
         """What DMS writes when its task starts."""
         self.screen.step(f"DMS copies the shop's tables: the full load, below {self.aws.raw}")
         self._show_files(self.feed.full_load(self.shop))
+        self._feed(0)
+        self.screen.say(f"{SCHEMA}/{THINGS}/ is made up by `dmslake feed`, with every type that DMS has: {MADE_OF}", "dim")
+
+    def _feed(self, number: int) -> None:
+        """Write the made-up table's files of a round, 0 for the load."""
+        done = feed(FEED, f"s3://{self._path(THINGS)}", self.aws.environment(), only=number)
+        self.told, self.of_things = number, done.item
+        for sentence in done.said[number]:
+            self.screen.point(f"{THINGS}: {sentence}")
 
     def _show_files(self, written: list[Written]) -> None:
         rows = [(file.table, f"{SCHEMA}/{file.table}/{file.name}", f"{file.rows:,}") for file in written]
@@ -138,17 +165,20 @@ class Demo:
         self.screen.step("The controller finds the tables and gives each an inactive row in DynamoDB")
         self.controller("the controller looks for tables")
         self.screen.step(f"A person activates them: edit the rows of {self.aws.state_table}")
-        for name, table in TABLES.items():
+        wanted = {name: {"PrimaryKey": table.primary_key, "PartitionKey": table.partition_key} for name, table in TABLES.items()}
+        wanted[THINGS] = dict(self.of_things)
+        for name, attributes in wanted.items():
+            values = {**attributes, "ActiveFlag": "true"}
             self.aws.client("dynamodb").update_item(
                 TableName=self.aws.state_table,
                 Key={"path": {"S": self._path(name)}},
-                UpdateExpression="SET PrimaryKey = :key, PartitionKey = :partition, ActiveFlag = :active",
-                ExpressionAttributeValues={
-                    ":key": {"S": table.primary_key}, ":partition": {"S": table.partition_key}, ":active": {"S": "true"},
-                },
-            )  # fmt: skip
-        rows = [(name, table.primary_key, table.partition_key, "true") for name, table in TABLES.items()]
+                UpdateExpression="SET " + ", ".join(f"#{attribute} = :{attribute}" for attribute in values),
+                ExpressionAttributeNames={f"#{attribute}": attribute for attribute in values},
+                ExpressionAttributeValues={f":{attribute}": {"S": text} for attribute, text in values.items()},
+            )
+        rows = [(name, item["PrimaryKey"], item.get("PartitionKey", "null"), "true") for name, item in wanted.items()]
         self.screen.table(("row", "PrimaryKey", "PartitionKey", "ActiveFlag"), rows)
+        self.screen.say(f"{THINGS}: the attribute Schema gives the columns' types, which CSV does not tell", "dim")
 
     def _path(self, table: str) -> str:
         return f"{self.aws.raw_bucket}/{self.aws.raw_prefix}{SCHEMA}/{table}/"
@@ -157,14 +187,15 @@ class Demo:
         """The first run for the active tables."""
         self.screen.step("The controller again: it starts the job LoadInitial")
         self.controller("LoadInitial reads the full load and writes the lake tables")
-        rows = []
-        for name in TABLES:
+        rows, parts = [], [""]
+        for name in self.lake:
             files = self._files(name)
             self.lake[name] = self.read(name)
             folders = sorted({file.rpartition("/")[0] for file in files} - {""})
+            parts = folders or parts
             rows.append((str(self._folder(name)), f"{len(self.lake[name]):,}", f"{len(files)}", f"{len(folders) or ''}"))
         self.screen.table(("lake table", "rows", "data files", "partitions"), rows, ("rows", "data files", "partitions"))
-        self.screen.say(f"partitions are folders: {folders[0]}/ to …/{folders[-1].rpartition('/')[2]}/", "dim")
+        self.screen.say(f"partitions are folders: {parts[0]}/ to …/{parts[-1].rpartition('/')[2]}/", "dim")
         if not self.spark:
             said = "so little is done in the job's own process; for more it starts Spark (driver_bytes), as `dmslake demo --spark` does"
             self.screen.say(said, "dim")
@@ -177,12 +208,16 @@ class Demo:
             self.screen.point(sentence)
         written = self.feed.changes(self.shop, datetime.now(timezone.utc))
         self._show_files(written)
+        self._feed(number)
         self.screen.step("The controller again: it starts the job LoadIncremental")
         report = self.controller("LoadIncremental applies the changes")
         touched = {file.table for file in written}
         for name in (name for name in TABLES if name in touched):
             before, self.lake[name] = self.lake[name], self.read(name)
             self.screen.changes(name, row_changes(before, self.lake[name]), self._note(name, report[name], known[name]))
+        before, self.lake[THINGS] = self.lake[THINGS], self.read(THINGS)
+        count = len(row_changes(before, self.lake[THINGS]))
+        self.screen.say(f"{THINGS}: {count} rows differ from before, {len(self.lake[THINGS]):,} rows now", "dim")
 
     def _note(self, table: str, done: dict[str, Any], known: list[str]) -> str:
         added, superseded = done.get("files_added", 0), done.get("files_superseded", 0)
@@ -215,14 +250,14 @@ class Demo:
         """Compare every lake table with the shop's own rows, values and types; say how it went."""
         self.screen.step("The check: is every lake table equal to the shop's own?")
         is_equal = True
-        for name in TABLES:
-            table, expected = self.read_table(name), self.shop.rows[name]
+        for name in self.lake:
+            table, (expected, types) = self.read_table(name), self.truth(name)
             found = {row["id"]: row for row in table.to_pylist()}
             wrong = differences(expected, found)
             if len(found) != len(table):
                 wrong.append(f"{len(table) - len(found)} rows more than keys")
-            if dict(zip(table.schema.names, table.schema.types, strict=True)) != _types(self.shop.columns[name]):
-                wrong.append(f"columns: expected {_types(self.shop.columns[name])}, found {table.schema}")
+            if _types(table.schema) != types:
+                wrong.append(f"columns: expected {types}, found {table.schema}")
             for line in wrong:
                 self.screen.say(f"{name}: {line}", "red")
             if not wrong:
@@ -232,6 +267,13 @@ class Demo:
             "The lake equals the shop." if is_equal else "The lake differs from the shop.", "bold green" if is_equal else "bold red"
         )
         return is_equal
+
+    def truth(self, table: str) -> tuple[Rows, dict[str, pa.DataType]]:
+        """What the lake table must hold: rows by key, and the columns' types."""
+        if table != THINGS:
+            return self.shop.rows[table], _types(self.shop.columns[table])
+        made = list(make_rounds(FEED, (SCHEMA, THINGS)))[self.told].oracle.table()
+        return {row["id"]: row for row in made.to_pylist()}, _types(made.schema)
 
     # --- a look at it
 

@@ -29,10 +29,14 @@ class RowChange:
         return "UPDATE" if self.after is not None else "DELETE"
 
     def values(self) -> dict[str, tuple[Any, Any]]:
-        """Column → (before, after), for the columns whose value changed; a column that isn't there counts as null."""
+        """Column → (before, after), for the columns whose value changed. One that isn't there is null; NaN equals itself."""
         before, after = self.before or {}, self.after or {}
         pairs = {name: (before.get(name), after.get(name)) for name in {**before, **after}}
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        return {name: pair for name, pair in pairs.items() if not _is_same(*pair)}
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return bool(one == other or (one != one and other != other))
 
 
 def row_changes(before: Rows, after: Rows) -> list[RowChange]:

@@ -45,6 +45,15 @@ def test_demo_ends_equal_and_in_time(said: str) -> None:
     assert int(took[1]) < SECONDS
 
 
+def test_demo_shows_a_table_with_all_that_dms_may_write(said: str) -> None:
+    """The made-up table comes as Parquet and CSV, with a late file, and is equal too."""
+    flat = re.sub(r"\s+", " ", said)
+
+    assert re.search(r"things: \S+/\S+ comes late", flat)
+    assert "things: DMS started again at earlier points: rows come twice" in flat
+    assert re.search(r"✓ things: [1-9]\d* rows, 2\d columns, all equal", flat)
+
+
 def test_demo_shows_row_changes_old_to_new(said: str) -> None:
     """After each round: counts per table, an update as old → new, a delete and an insert with their values."""
     flat = re.sub(r"\s+", " ", said)
@@ -124,6 +133,12 @@ def test_row_changes_are_what_turns_one_image_into_the_other() -> None:
 
     assert [(change.operation, change.key) for change in changes] == [("UPDATE", 2), ("DELETE", 3), ("INSERT", 4)]
     assert changes[0].values() == {"a": (2, 5), "b": (None, "x")}
+
+
+def test_not_a_number_is_no_difference() -> None:
+    """NaN, which is not equal to itself, is the same value in both images."""
+    assert row_changes({1: {"a": float("nan")}}, {1: {"a": float("nan")}}) == []
+    assert differences({1: {"a": float("nan")}}, {1: {"a": 1.0}}) == ["row 1: a: expected nan, found 1.0"]
 
 
 def test_differences_name_row_column_and_values() -> None:

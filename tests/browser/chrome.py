@@ -34,10 +34,14 @@ class Browser:
     def fresh(self) -> None:
         """As at the start: an empty page, wide and light; what earlier pages asked for and complained of is forgotten."""
         self.look(WIDE)
-        self.driver.get("about:blank")
+        self.leave()
         self._logs()
         self.driver.get_log("browser")
         self.asked.clear()
+
+    def leave(self) -> None:
+        """Go to an empty page, which asks for nothing."""
+        self.driver.get("about:blank")
 
     def open(self, url: str) -> None:
         """Go to a page."""

@@ -108,9 +108,11 @@ class ShopLake:
 
 
 @contextmanager
-def serving(pages: Pages, defect: Callable[[str, BaseException], None], every_seconds: float = 60.0) -> Iterator[str]:
+def serving(
+    pages: Pages, defect: Callable[[str, BaseException], None], reads: Reads | None = None, every_seconds: float = 60.0
+) -> Iterator[str]:
     """The URL of the pages, served in this process. every_seconds: longer than a test looks at a page."""
-    server = listen(App(pages, Reads(), every_seconds, defect))
+    server = listen(App(pages, reads or Reads(), every_seconds, defect))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:

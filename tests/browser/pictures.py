@@ -25,7 +25,7 @@ def main() -> int:
     with QuickAws(raw="s3://dmslake-raw/dms/", lake="s3://dmslake-lake/lake/").connected() as aws:
         aws.create()
         lake = ShopLake(aws.environment(), make_clients(aws.environment())).fill()
-        with serving(Pages(lake.session()), _broken, 5.0) as url, started() as browser:
+        with serving(Pages(lake.session()), _broken, every_seconds=5.0) as url, started() as browser:
             _keep(browser, f"{url}/", "overview", "light")
             _keep(browser, str(browser.link(f"shop.{ORDERS}").get_attribute("href")), "table", "dark")
     return 0

@@ -35,13 +35,13 @@ HOSTILE = ("</td></script><script>alert(1)</script>", f"{RLO}abc", "x" * 10_000,
 
 
 class PagesWorld:
-    """A raw folder and a state table of its own."""
+    """A raw folder, a state table and a Glue database of its own."""
 
     def __init__(self, environment: Mapping[str, str], clients: Clients) -> None:
         own = uuid.uuid4().hex[:8]
         self.environment = {
             **environment, "DMSLAKE_RAW": f"{environment['DMSLAKE_RAW']}{own}/", "DMSLAKE_LAKE": f"{environment['DMSLAKE_LAKE']}{own}/",
-            "DMSLAKE_STATE_TABLE": f"pages-{own}",
+            "DMSLAKE_STATE_TABLE": f"pages-{own}", "DMSLAKE_DATABASE": f"pages_{own}",
         }  # fmt: skip
         self.clients = clients
         StateTable(clients, self.environment["DMSLAKE_STATE_TABLE"]).ensure()

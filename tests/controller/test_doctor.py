@@ -171,7 +171,9 @@ def spoil(made: Installation) -> None:
     spoil_items(made)
     made.dms.create_endpoint(
         EndpointIdentifier="raw", EndpointType="target", EngineName="s3",
-        S3Settings={"BucketName": "raw-bucket", "BucketFolder": "dms", "ServiceAccessRoleArn": "arn:aws:iam::1:role/dms"},
+        S3Settings={
+            "BucketName": "raw-bucket", "BucketFolder": "dms", "CdcPath": "changes", "ServiceAccessRoleArn": "arn:aws:iam::1:role/dms",
+        },
     )  # fmt: skip
     (endpoint,) = made.dms.describe_endpoints(Filters=[])["Endpoints"]
     made.dms.create_replication_task(

@@ -16,10 +16,7 @@ from tests.requests.recorder import Call
 ROOT = Path(__file__).parents[2]
 # These run on a person's computer, with the person's boto3.
 OF_PERSONS = ("controller/deploying", "controller/doctor")
-NOT_PLAYED = {
-    "delete_item": "`dmslake forget`, a person's command",
-    "head_object": "`objects.exists`, with which tests look",
-}
+NOT_PLAYED = {"delete_item": "`dmslake forget`, a person's command"}
 
 
 @lru_cache(maxsize=1)

@@ -71,6 +71,8 @@ class MinioServer:
             self.stop()
             said = (self._folder / "server.log").read_text(errors="replace")[-2000:]
             shutil.rmtree(self._folder, ignore_errors=True)
+            if not isinstance(error, Exception):  # Ctrl-C stays what it is
+                raise
             raise ServerError(f"MinIO did not start: {error}; it said: {said}") from error
         return self
 

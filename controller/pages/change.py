@@ -31,12 +31,12 @@ from glue_jobs.core.record import ChangeRecord, DataFile, Input
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.protocol.history import read_snapshot, snapshot_of
+from glue_jobs.protocol.lineage import HISTORY_TODO
 from glue_jobs.protocol.stage import WAITING
 
 LISTED = 50  # files of each list
 MOST_WALKED = 500  # changes from the head on among which the change is looked for
 STAGED = "staged"
-HISTORY_TODO = "`dmslake history PATH` lists the changes"
 # Details that the page tells otherwise, or that only programs want.
 TOLD = frozenset("undone redone undone_count redone_count state_of rows_before before commit item rows_kept rows_changed seconds".split())
 LONGEST_DETAIL = 2000

@@ -1,0 +1,24 @@
+"""Where a feed's files go: what is put is there, what is removed is gone, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from infra.local.feed.place import open_place
+from tests.quick_aws import QuickAws
+
+
+@pytest.mark.parametrize("is_s3", [True, False])
+def test_only_what_is_removed_goes(is_s3: bool, quick_aws: QuickAws, tmp_path: Path) -> None:
+    """In S3 and in a folder; removing again does no harm."""
+    folder = f"{quick_aws.raw}placed/shop/things/" if is_s3 else str(tmp_path / "things")
+    place = open_place(folder, quick_aws.environment())
+    for path in ("LOAD00000001.parquet", "2024/05/01/20240501-120000000.parquet"):
+        place.put(path, b"x")
+
+    for _ in range(2):
+        place.remove("2024/05/01/20240501-120000000.parquet")
+
+    assert place.names() == {"LOAD00000001.parquet"}

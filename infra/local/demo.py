@@ -24,7 +24,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from glue_jobs.aws.clients import make_clients
 from glue_jobs.aws.objects import list_files, read_bytes
+from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.paths import S3Uri
 from infra.local.demo_screen import Screen
 from infra.local.embedded import EmbeddedAws
@@ -167,15 +169,9 @@ class Demo:
         self.screen.step(f"A person activates them: edit the rows of {self.aws.state_table}")
         wanted = {name: {"PrimaryKey": table.primary_key, "PartitionKey": table.partition_key} for name, table in TABLES.items()}
         wanted[THINGS] = dict(self.of_things)
+        states = StateTable(make_clients(self.aws.environment()), self.aws.state_table)
         for name, attributes in wanted.items():
-            values = {**attributes, "ActiveFlag": "true"}
-            self.aws.client("dynamodb").update_item(
-                TableName=self.aws.state_table,
-                Key={"path": {"S": self._path(name)}},
-                UpdateExpression="SET " + ", ".join(f"#{attribute} = :{attribute}" for attribute in values),
-                ExpressionAttributeNames={f"#{attribute}": attribute for attribute in values},
-                ExpressionAttributeValues={f":{attribute}": {"S": text} for attribute, text in values.items()},
-            )
+            states.set_attributes(self._path(name), {**attributes, "ActiveFlag": "true"})
         rows = [(name, item["PrimaryKey"], item.get("PartitionKey", "null"), "true") for name, item in wanted.items()]
         self.screen.table(("row", "PrimaryKey", "PartitionKey", "ActiveFlag"), rows)
         self.screen.say(f"{THINGS}: the attribute Schema gives the columns' types, which CSV does not tell", "dim")

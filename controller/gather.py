@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -48,6 +48,10 @@ class Facts:
     listing: RawListing = RawListing()
     problem: DmslakeError | None = None
     is_new: bool = False
+
+    def without_files(self) -> Facts:
+        """The same without what was read of its files. Of the raw ones the first CDC file stays: it tells that there are some."""
+        return replace(self, snapshot=Snapshot(), listing=RawListing(cdc=self.listing.cdc[:1]))
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,15 @@ def is_due(state: TableState) -> bool:
 
 def gather(clients: Clients, table: StateTable, question: Question, now: datetime) -> Gathered:
     """Read everything. One table's failure is that table's `problem`; a missing raw bucket or state table access fails the whole call."""
+    gathered, tables = survey(clients, table, question, now, lambda fact: fact)
+    return replace(gathered, tables=tables)
+
+
+def survey(
+    clients: Clients, table: StateTable, question: Question, now: datetime, digest: Callable[[Facts], _R]
+) -> tuple[Gathered, tuple[_R, ...]]:
+    """(what `gather` reads, its tables without their files; a digest of each table, made while its files were there). So memory holds
+    the files of THREADS tables, however many tables there are."""
     settings = question.settings
     scope = RawScope.parse(settings.raw) if settings.raw else None
     s3 = clients.s3  # made before the threads start: making a client is not thread-safe
@@ -145,12 +158,14 @@ def gather(clients: Clients, table: StateTable, question: Question, now: datetim
     facts = [_read_item(item, path in new) for path, item in sorted(items.items())]
     chosen = _choose(facts, question.paths) if question.paths else [fact for fact in facts if question.everything or _in_scope(fact, scope)]
 
-    def read(fact: Facts) -> Facts:
-        return _read_files(s3, fact, question)
+    def read(fact: Facts) -> tuple[Facts, _R]:
+        whole = _read_files(s3, fact, question)
+        return whole.without_files(), digest(whole)
 
-    tables = tuple(in_threads(read, chosen))
+    pairs = in_threads(read, chosen)
+    tables = tuple(fact for fact, _ in pairs)
     notes = tuple(text for folder in found.shared for text in unread_transactions(folder, tables, settings.state_table))
-    return Gathered(tables, now, settings.limits, scope, found.refused, notes)
+    return Gathered(tables, now, settings.limits, scope, found.refused, notes), tuple(made for _, made in pairs)
 
 
 def read_items(table: StateTable, question: Question) -> list[dict[str, Any]]:

@@ -15,10 +15,10 @@ LOAD_INCREMENTAL = "LoadIncremental"  # the job that takes CDC files
 def lag_seconds(state: TableState, cdc: Sequence[RawFile], held_back: Action | None) -> float | None:
     """Seconds from the cursor, or without one from the first pending file, to the newest CDC file; None for a table never loaded.
 
-    held_back: what would be done if nothing stood in the way (`unhindered`). Transaction files of which a run saw that they have no row
-    of the table move no cursor: what is older than such a run is not behind.
+    cdc: in the order of writing. held_back: what would be done if nothing stood in the way (`unhindered`). Transaction files of which a run
+    saw that they have no row of the table move no cursor: what is older than such a run is not behind.
     """
-    newest = max((name for name in (cdc_name(file.key) for file in cdc) if name), default=None)
+    newest = next((name for name in (cdc_name(file.key) for file in reversed(cdc)) if name), None)
     if newest is None or not state.head:
         return 0.0 if state.head else None
     since = cdc_name(state.cursor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from controller.gather import Facts, Gathered
@@ -14,6 +15,7 @@ from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, SyncHistory, TakeBatch, TakeLoad, Truncate, plan_table
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import catalog_name
+from glue_jobs.core.state import TableState
 
 LOAD_INITIAL = "LoadInitial"
 LOAD_INCREMENTAL = "LoadIncremental"
@@ -84,36 +86,44 @@ class RunPlan:
 
 def plan_run(gathered: Gathered) -> RunPlan:
     """The plan for all gathered tables. Two tables that would write to the same place are both refused."""
+    return join_plans(gathered, [plan_one(fact, gathered.now, gathered.limits) for fact in gathered.tables])
+
+
+def join_plans(gathered: Gathered, planned: Sequence[TablePlan]) -> RunPlan:
+    """The plan for all gathered tables, of which each is `planned` for itself."""
     clashes = find_clashes(gathered.tables)
     tables = tuple(
-        replace(_plan_one(fact, gathered), action="blocked", job="", problem=clashes[fact.path])
-        if fact.path in clashes
-        else _plan_one(fact, gathered)
-        for fact in gathered.tables
+        replace(table, action="blocked", job="", problem=clashes[table.path]) if table.path in clashes else table for table in planned
     )
     return RunPlan(tables, pack_runs(tables, gathered.limits), gathered.warnings)
 
 
-def _plan_one(fact: Facts, gathered: Gathered) -> TablePlan:
+def plan_one(fact: Facts, now: datetime, limits: Limits) -> TablePlan:
+    """What is decided for one table, as if there were no other."""
     base = TablePlan(fact.path, "error", table_bytes=fact.snapshot.size_bytes, is_new=fact.is_new)
     if fact.problem is not None or fact.state is None:
         problem = Problem.of(fact.problem or DmslakeError("the item could not be read"))
         return replace(base, reason=problem.message, problem=problem)
-    action = plan_table(fact.state, fact.snapshot, fact.listing, gathered.now, gathered.limits)
+    action, held_back = both_actions(fact.state, fact, now, limits)
+    is_kept_up = fact.state.active and not fact.state.paused
     return replace(
         base,
         **_in_words(action),
         job=job_of(action),
-        pending_bytes=pending_bytes(fact, gathered),
-        lag_seconds=_lag(fact, gathered),
+        pending_bytes=pending_bytes(fact, held_back),
+        lag_seconds=lag_seconds(fact.state, fact.listing.cdc, held_back) if is_kept_up else None,
         problem=Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None,
     )
 
 
-def _lag(fact: Facts, gathered: Gathered) -> float | None:
-    if fact.state is None or not fact.state.active or fact.state.paused:
-        return None
-    return lag_seconds(fact.state, fact.listing.cdc, unhindered(fact, gathered))
+def both_actions(state: TableState, fact: Facts, now: datetime, limits: Limits) -> tuple[Action, Action]:
+    """(a table's next action, what it would be if no unfinished step, pause or known block stood before it), planned once."""
+    action = plan_table(state, fact.snapshot, fact.listing, now, limits)
+    known = isinstance(action, Stopped) and action.known
+    if not (known or isinstance(action, Finish) or (isinstance(action, Rest) and action.code == "paused")):
+        return action, action
+    free = replace(state, publishing="", catalog_pending="", paused="", blocked=None)
+    return action, plan_table(free, fact.snapshot, fact.listing, now, limits)
 
 
 def job_of(action: Action) -> str:
@@ -155,13 +165,11 @@ def unhindered(fact: Facts, gathered: Gathered) -> Action | None:
     """What would be done for the table if no unfinished step, pause or known block stood before it; None if that isn't known."""
     if fact.state is None or fact.problem is not None:
         return None
-    state = replace(fact.state, publishing="", catalog_pending="", paused="", blocked=None)
-    return plan_table(state, fact.snapshot, fact.listing, gathered.now, gathered.limits)
+    return both_actions(fact.state, fact, gathered.now, gathered.limits)[1]
 
 
-def pending_bytes(fact: Facts, gathered: Gathered) -> int:
-    """All bytes that wait for the table; a rewrite's are those of the table itself."""
-    action = unhindered(fact, gathered)
+def pending_bytes(fact: Facts, action: Action) -> int:
+    """All bytes that wait for the table whose action it is; a rewrite's are those of the table itself."""
     if isinstance(action, TakeLoad):
         return sum(file.size for file in action.files)
     if isinstance(action, TakeBatch):

@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from controller.dispatch import Dispatch, Dispatched, RunOutcome
-from controller.gather import Gathered, Question, gather
+from controller.gather import Facts, Gathered, Question, gather, survey
 from controller.host import Host
-from controller.plan import PlannedRun, RunPlan, plan_run
+from controller.plan import PlannedRun, RunPlan, join_plans, plan_one
 from controller.report import RunReport, build_report
 from controller.runners import GlueRunner, LocalRunner, Runner
 from glue_jobs.aws.buckets import check_lake_bucket
 from glue_jobs.aws.clients import Clients, Deadline, make_clients, translated
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import ConfigurationError
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.settings import Settings
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.table_run import JobContext
 
 STAGE = ("stage", "true")  # argument of the load jobs
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,19 @@ class Session:
         with translated():
             return gather(self.clients, self.table, Question(self.settings, tuple(paths), **question), self.host.now())
 
+    def survey(
+        self, digest: Callable[[Facts, datetime, Limits], _R], paths: Sequence[str] = (), **question: Any
+    ) -> tuple[Gathered, tuple[_R, ...]]:
+        """The same without the tables' files, and what `digest` makes of each table while it has them."""
+        now, limits = self.host.now(), self.settings.limits
+        with translated():
+            asked = Question(self.settings, tuple(paths), **question)
+            return survey(self.clients, self.table, asked, now, lambda fact: digest(fact, now, limits))
+
     def plan(self, *, create: bool) -> RunPlan:
         """The plan of this call. create: write the state table and the items that are missing; otherwise nothing is written."""
         self._check()
-        plan = plan_run(self.gather(self.settings.paths, create=create))
+        plan = join_plans(*self.survey(plan_one, self.settings.paths, create=create))
         return RunPlan(plan.tables, plan.runs, (*plan.warnings, *self._lake_warnings()))
 
     def run(self, *, stage: bool = False) -> tuple[RunPlan, RunReport]:
@@ -95,7 +106,7 @@ class Session:
         staging = any(STAGE in run.arguments for run in plan.runs)
 
         def plan_again(paths: Sequence[str]) -> RunPlan:
-            return RunPlan() if staging else plan_run(self.gather(paths))  # what comes next would not be staged
+            return RunPlan() if staging else join_plans(*self.survey(plan_one, paths))  # what comes next would not be staged
 
         dispatch = Dispatch(self._runner(), self.host, self.settings.limits, plan_again, self.table.batch_get)
         return dispatch.execute(plan, run_id)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from controller.gather import Facts, Gathered, in_threads
 from controller.lag import lag_seconds
-from controller.plan import Problem, find_clashes, unhindered
+from controller.plan import Problem, both_actions, find_clashes
 from controller.problems import problem_of
 from glue_jobs.core.errors import DmslakeError
-from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, Truncate, plan_table
+from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, Truncate
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_gone import gone_text
 from glue_jobs.core.state import TableState
 from glue_jobs.protocol.storage import Storage, read_storage
@@ -55,8 +57,16 @@ class TableStatus:
 
 def read_status(gathered: Gathered) -> tuple[TableStatus, ...]:
     """The status of all gathered tables."""
+    return join_statuses(gathered, [status_of(fact, gathered.now, gathered.limits) for fact in gathered.tables])
+
+
+def join_statuses(gathered: Gathered, tables: Sequence[TableStatus]) -> tuple[TableStatus, ...]:
+    """The status of all gathered tables, each of which was looked at for itself."""
     clashes = find_clashes(gathered.tables)
-    return tuple(_status(fact, gathered, clashes.get(fact.path)) for fact in gathered.tables)
+    return tuple(
+        replace(table, state="blocked", problem=clashes[table.path]) if table.path in clashes and table.state != "error" else table
+        for table in tables
+    )
 
 
 def with_storage(s3: Any, gathered: Gathered, tables: Sequence[TableStatus]) -> tuple[TableStatus, ...]:
@@ -94,14 +104,14 @@ def wants_files(state: TableState) -> bool:
     return bool(state.active or state.head)
 
 
-def _status(fact: Facts, gathered: Gathered, clash: Problem | None) -> TableStatus:
+def status_of(fact: Facts, now: datetime, limits: Limits) -> TableStatus:
+    """How one table stands, as if there were no other."""
     state = fact.state
     if state is None or fact.problem is not None:
         failure = Problem.of(fact.problem or DmslakeError("the item can't be read"))
         return TableStatus(fact.path, "error", reason=failure.message, problem=failure)
-    action = plan_table(state, fact.snapshot, fact.listing, gathered.now, gathered.limits)
-    held_back = unhindered(fact, gathered)
-    problem = clash or (Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None)
+    action, held_back = both_actions(state, fact, now, limits)
+    problem = Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None
     files, size = _pending(held_back)
     return TableStatus(
         fact.path,

@@ -9,7 +9,7 @@ import click
 from controller.cli.call import Call, warn, with_call
 from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, say, size_text
 from controller.cli.running import activate_lines
-from controller.status import STATUS, TableStatus, check, read_status, status_dict, wants_files, with_storage
+from controller.status import STATUS, TableStatus, check, join_statuses, read_status, status_dict, status_of, wants_files, with_storage
 from glue_jobs.core.erasure import unfinished_text
 from glue_jobs.protocol.storage import Storage
 
@@ -26,9 +26,13 @@ STORAGE_COLUMNS = ("table", "bytes", "noncurrent", "of files", "kept for", "back
 def status(call: Call, paths: tuple[str, ...], is_check: bool, max_lag_seconds: float, storage: bool) -> int:
     """Show for all tables, or those named, how far they are behind the newest raw file, their last run, and what is blocked."""
     with call.session() as session:
-        gathered = session.gather(paths, everything=True, wants=wants_files, discover=bool(call.settings.raw))
-        tables = read_status(gathered)
-        tables = with_storage(session.clients.s3, gathered, tables) if storage else tables
+        question = {"everything": True, "wants": wants_files, "discover": bool(call.settings.raw)}
+        if storage:  # needs the tables' snapshots
+            gathered = session.gather(paths, **question)
+            tables = with_storage(session.clients.s3, gathered, read_status(gathered))
+        else:
+            gathered, found = session.survey(status_of, paths, **question)
+            tables = join_statuses(gathered, found)
     warn(gathered.warnings)
     failed = check(tables, max_lag_seconds)
     data = {"status": STATUS, "tables": [status_dict(table) for table in tables], "failed": failed, "warnings": list(gathered.warnings)}

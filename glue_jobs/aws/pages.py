@@ -17,24 +17,31 @@ BEHIND_NAMES = "~"  # greater than every character of the names that DMS gives
 def list_passing(
     s3: S3Client, bucket: str, prefix: str, next_after: Callable[[str], str | None]
 ) -> tuple[list[RawFile], list[tuple[str, str]]]:
-    """(the objects below `prefix` in the order of their keys, the gaps). next_after: given the last key of a page, the key after which
-    to go on, None for the next page; a gap is from the one to the other. What is passed over in pages that were read is there too."""
-    files: list[RawFile] = []
+    """(the objects below `prefix` in the order of their keys, the gaps): all of `iter_passing` at once."""
     gaps: list[tuple[str, str]] = []
+    return list(iter_passing(s3, bucket, prefix, next_after, gaps)), gaps
+
+
+def iter_passing(
+    s3: S3Client, bucket: str, prefix: str, next_after: Callable[[str], str | None], gaps: list[tuple[str, str]]
+) -> Iterator[RawFile]:
+    """The objects below `prefix` in the order of their keys, page by page. next_after: given the last key of a page, the key after which
+    to go on, None for the next page; from the one to the other is a gap, and is added to `gaps`. What is passed over in pages that were
+    read is there too."""
     options: dict[str, Any] = {}
     while True:
         answer = s3.list_objects_v2(Bucket=bucket, Prefix=prefix, **options)
-        page = [
-            RawFile(entry["Key"], entry["Size"], bare_etag(entry["ETag"]), entry["LastModified"]) for entry in answer.get("Contents", ())
-        ]
-        files += page
+        page = answer.get("Contents", ())
+        for entry in page:
+            yield RawFile(entry["Key"], entry["Size"], bare_etag(entry["ETag"]), entry["LastModified"])
         if not answer["IsTruncated"]:
-            return files, gaps
-        target = next_after(page[-1].key) if page else None
+            return
+        last = page[-1]["Key"] if page else ""
+        target = next_after(last) if page else None
         if target is None:
             options = {"ContinuationToken": answer["NextContinuationToken"]}
         else:
-            gaps.append((page[-1].key, target))
+            gaps.append((last, target))
             options = {"StartAfter": target}
 
 

@@ -112,13 +112,12 @@ def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: 
         return Rest("inactive", f"ActiveFlag is not true; `dmslake activate {state.path.in_shell} --primary-key …`")
     if state.paused:
         return Rest("paused", state.paused)
-    mark = signature(state, listing)
-    if state.blocked and state.blocked.signature in (mark, ""):
+    if state.blocked and state.blocked.signature in ("", signature(state, listing)):  # made where it is needed: it takes as long as a plan
         return Stopped(state.blocked, known=True)
     try:
         return _plan(state, snapshot, listing, now, limits)
     except TableBlocked as error:
-        return Stopped(blocked_by(error, mark))
+        return Stopped(blocked_by(error, signature(state, listing)))
 
 
 def blocked_by(error: TableBlocked, mark: str) -> BlockedBy:

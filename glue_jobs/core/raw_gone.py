@@ -37,7 +37,7 @@ def raw_gone(snapshot: Snapshot, listing: RawListing) -> RawGone:
     covered = {key: item for key, item in known.items() if listing.covers(key)}
     listed = {file.key for file in (*listing.loads, *listing.cdc)}
     gone = tuple(item for key, item in sorted(covered.items()) if key not in listed)
-    is_all = bool(gone) and len(gone) == len(known) and not listing.gaps
+    is_all = bool(gone) and len(gone) == len(known) and listing.is_whole
     return RawGone(gone, len(covered), is_all and not _has_passed(snapshot, listing) and not _has_older(snapshot, listing))
 
 
@@ -58,16 +58,18 @@ def _has_older(snapshot: Snapshot, listing: RawListing) -> bool:
     return any(name and first <= name.digits < end for name in (cdc_name(file.key) for file in listing.cdc))
 
 
-def may_be_truncate(state: TableState, snapshot: Snapshot, gone: RawGone) -> bool:
+def may_be_truncate(state: TableState, snapshot: Snapshot, listing: RawListing) -> bool:
     """Whether it must be known how raw files expire: the table has rows to lose, and nothing that they came from is left."""
-    return state.on_raw_files_gone == TRUNCATE and bool(snapshot.files) and gone.is_all
+    return state.on_raw_files_gone == TRUNCATE and bool(snapshot.files) and raw_gone(snapshot, listing).is_all
 
 
 def truncate_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime) -> str:
     """Why the table is to be emptied, '' if it is not: all known raw files are gone, and one of them was too young to have expired."""
+    if listing.expiry is None or not listing.expiry.is_known or not may_be_truncate(state, snapshot, listing):
+        return ""
     gone = raw_gone(snapshot, listing)
     newest = gone.newest
-    if newest is None or listing.expiry is None or not listing.expiry.is_known or not may_be_truncate(state, snapshot, gone):
+    if newest is None:
         return ""
     days = listing.expiry.days
     if days is None:

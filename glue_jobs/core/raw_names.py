@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from operator import itemgetter
+from typing import Any, Callable, NamedTuple
 
 TRANSACTIONS = "CDC_TXN-"  # how names of transaction files begin: the changes of all tables, in a folder of their own
 # LOAD + hexadecimal counter, also SEGMENTn_LOAD of a parallel load; or date, time and 0-10 sub-second digits.
@@ -25,18 +25,21 @@ _COMMON_YEAR_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 class RawFile:
     """One object below a table's raw folder, as a listing shows it."""
 
+    __slots__ = ("etag", "key", "modified", "size")  # a listing may have 100,000 of them, and a controller many listings
     key: str
     size: int
     etag: str
     modified: datetime
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RawFile, (self.key, self.size, self.etag, self.modified)
 
     @property
     def base(self) -> str:
         return self.key.rsplit("/", 1)[-1]
 
 
-@dataclass(frozen=True, order=True)
-class CdcName:
+class CdcName(NamedTuple):
     """A CDC file's place in the order of writing: all digits of its name, padded, then the name itself."""
 
     digits: str
@@ -63,7 +66,8 @@ class RawListing:
 
     gaps: pairs of keys between which nothing was listed (above the first, up to the second). folders: the folders that were listed,
     () for all that matter. expiry: None where it was not looked up, because no table's fate depends on it. blank: keys of transaction
-    files that hold no row of the table, as far as that is known.
+    files that hold no row of the table, as far as that is known. outdated: how many CDC files were seen and left out, because no plan asks
+    for them.
     """
 
     loads: tuple[RawFile, ...] = ()
@@ -73,9 +77,15 @@ class RawListing:
     folders: tuple[str, ...] = ()
     expiry: Expiry | None = None
     blank: frozenset[str] = frozenset()
+    outdated: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all files of the folders."""
+        return not self.gaps and not self.outdated
 
     def covers(self, key: str) -> bool:
-        """Whether a file with this key would have been listed."""
+        """Whether a file with this key would have been listed, if it is one that the table knows."""
         if self.folders and not key.startswith(self.folders):
             return False
         return not any(after < key <= up_to for after, up_to in self.gaps)
@@ -122,24 +132,34 @@ def is_ignored(file: RawFile, folder: str) -> bool:
     return (file.key.endswith("/") and file.size == 0) or rest.startswith(("_", ".")) or "/_" in rest or "/." in rest
 
 
-def classify(files: Iterable[RawFile], folder: str) -> RawListing:
-    """The files of one table's raw folder, told apart by their names. Transaction files have no place there."""
+def classify(files: Iterable[RawFile], folder: str, is_outdated: Callable[[CdcName, str], bool] | None = None) -> RawListing:
+    """The files of one table's raw folder, told apart by their names. Transaction files have no place there.
+
+    is_outdated: (name, key) → whether a CDC file is left out. What is left out is not kept while the rest is read.
+    """
     loads: list[RawFile] = []
-    cdc: list[tuple[str, str, str, RawFile]] = []
+    cdc: list[RawFile] = []
     foreign: list[RawFile] = []
+    outdated, in_place, last = 0, True, ("", "", "")
     for file in files:
-        name = cdc_name(file.key)
         if is_ignored(file, folder):
             continue
+        name = cdc_name(file.key)
         if name is not None and not is_transactions(file.key):
-            cdc.append((name.digits, name.base, file.key, file))
+            if is_outdated is not None and is_outdated(name, file.key):
+                outdated += 1
+                continue
+            place = (name.digits, name.base, file.key)
+            in_place, last = in_place and last <= place, place
+            cdc.append(file)
         elif load_number(file.key) is not None:
             loads.append(file)
         else:
             foreign.append(file)
     loads.sort(key=lambda file: (file.key.rsplit("/", 1)[0], load_number(file.key) or ("", 0)))
-    cdc.sort(key=itemgetter(0, 1, 2))
-    return RawListing(tuple(loads), tuple(file for *_, file in cdc), tuple(foreign))
+    if not in_place:  # of most layouts a listing comes in the order of writing
+        cdc.sort(key=_place)
+    return RawListing(tuple(loads), tuple(cdc), tuple(foreign), outdated=outdated)
 
 
 def in_order(cdc: Iterable[RawFile]) -> tuple[RawFile, ...]:

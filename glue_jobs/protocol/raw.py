@@ -6,19 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Callable
 
 from botocore.exceptions import ClientError
 
 from glue_jobs.aws.buckets import expiry_of
 from glue_jobs.aws.objects import list_files
-from glue_jobs.aws.pages import list_passing
+from glue_jobs.aws.pages import iter_passing, list_passing
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
-from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate, raw_gone
+from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate
 from glue_jobs.core.raw_layout import next_after, old_transactions, passed_over, without
-from glue_jobs.core.raw_names import TRANSACTIONS, RawListing, classify, is_transactions, window_start, with_transactions
+from glue_jobs.core.raw_names import TRANSACTIONS, CdcName, RawListing, classify, is_transactions, window_start, with_transactions
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TRUNCATE, TableState
 from glue_jobs.core.verify import NOTE, Finding
@@ -27,7 +27,8 @@ from glue_jobs.core.verify import NOTE, Finding
 def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> RawListing:
     """The table's raw files that a plan may look at: all load files, and CDC files from the late window on, or from an awaited one.
 
-    CDC files are in the table's folder, and those of the item's CdcPath. Files may be there that are older than a plan asks for.
+    CDC files are in the table's folder, and those of the item's CdcPath. Of older ones those are there that the table knows: what is kept
+    in memory does not grow with the folder, whatever its layout.
     """
     if not state.has_source:
         return RawListing()
@@ -61,9 +62,17 @@ def _list_folder(s3: Any, state: TableState, window: str | None, snapshot: Snaps
     known = [key for key in (*snapshot.applied, *snapshot.skipped, *cursors) if key.startswith(raw.key)]
     loads = [item.key for item in snapshot.generation.loads]
     ranges = () if _in_folders(raw, loads) else passed_over(raw.key, known, (*loads, *snapshot.awaited), window)
-    files, gaps = list_passing(s3, raw.bucket, raw.key, partial(next_after, ranges))
-    listing = replace(classify(files, raw.key), gaps=tuple(gaps), folders=(raw.key,))
+    gaps: list[tuple[str, str]] = []
+    files = iter_passing(s3, raw.bucket, raw.key, partial(next_after, ranges), gaps)
+    listing = classify(files, raw.key, _is_outdated(snapshot, window) if window else None)
+    listing = replace(listing, gaps=tuple(gaps), folders=(raw.key,))
     return _list_folder(s3, state, None, snapshot) if gaps and _in_folders(raw, [file.key for file in listing.loads]) else listing
+
+
+def _is_outdated(snapshot: Snapshot, window: str) -> Callable[[CdcName, str], bool]:
+    """Which CDC files no plan asks for: those named before the late window that the table neither took nor waits for."""
+    applied, skipped, awaited = snapshot.applied, snapshot.skipped, snapshot.awaited
+    return lambda name, key: name.digits < window and not (key in applied or key in skipped or key in awaited)
 
 
 def _in_folders(raw: S3Uri, keys: Sequence[str]) -> bool:
@@ -73,10 +82,10 @@ def _in_folders(raw: S3Uri, keys: Sequence[str]) -> bool:
 def _with_fate(s3: Any, state: TableState, snapshot: Snapshot, listing: RawListing) -> RawListing:
     """The listing with what tells whether raw files that are gone were deleted. It costs requests only where that decides something."""
     raw = state.path.raw
-    wants_whole = state.on_raw_files_gone == TRUNCATE and bool(listing.gaps) and is_left_alone(snapshot, listing)
+    wants_whole = state.on_raw_files_gone == TRUNCATE and not listing.is_whole and is_left_alone(snapshot, listing)
     if wants_whole:
         listing = _list(s3, state, None, snapshot)
-    if not may_be_truncate(state, snapshot, raw_gone(snapshot, listing)):
+    if not may_be_truncate(state, snapshot, listing):
         return listing
     return replace(listing, expiry=expiry_of(s3, raw.bucket, raw.key))
 

@@ -42,6 +42,9 @@ class Limits:
         16 * MIB, "bytes", "work up to this size is done by Arrow in the job's driver, without starting Spark; 0: always Spark"
     )
     broadcast_bytes: int = _limit(256 * MIB, "bytes", "net changes up to this size go to every task; larger ones are joined by shuffle")
+    key_filter_bytes: int = _limit(
+        128 * MIB, "bytes", "key filters that one batch makes, and takes over from older objects, at most; 0: none are made or asked"
+    )
     widen_bytes: int = _limit(1024 * MIB, "bytes", "a table up to this size is rewritten by itself when a column's type grows")
     apply_bytes: int = _limit(256 * MIB, "bytes", "rows given to apply, in memory, at most")
     sample_rows: int = _limit(100_000, "rows", "row changes of a staged change that are kept for a look at them, at most")

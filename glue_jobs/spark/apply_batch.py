@@ -21,9 +21,10 @@ from glue_jobs.core.schema_change import SchemaChange, reconcile
 from glue_jobs.core.work import NothingForTable, Task, Work, input_of
 from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engine, Engines
+from glue_jobs.spark.key_filters import Search, keep, search
 from glue_jobs.spark.load import foreign_files
 from glue_jobs.spark.merge import Merged, candidates, merge_net_changes
-from glue_jobs.spark.net_changes import INSERT, OP, NetChanges, net_changes
+from glue_jobs.spark.net_changes import INSERT, OP, net_changes
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import Taken, read_heads
 from glue_jobs.spark.raw_file import RawHead, csv_form
@@ -85,7 +86,12 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         cursor_after=state.cursor if action.late else f"{state.path.bucket}/{action.files[-1].key}",
         last_full_load=snapshot.last_full_load,
         requests=("Request",) if state.request in ("schema-accept", "widen") else (),
-        details={**_details(change), **csv_form(reading, heads), **raw_notes(engines.for_bytes(action.size_bytes), place, fresh)},
+        details={
+            **_details(change),
+            **merged.details,
+            **csv_form(reading, heads),
+            **raw_notes(engines.for_bytes(action.size_bytes), place, fresh),
+        },
     )
     work = with_rows(engines, place, shape, heads, snapshot.files, work) if task.staging else work
     return Taken(work, tuple(heads))
@@ -175,13 +181,19 @@ def _merge(engines: Engines, place: Place, task: Task, shape: Shape, heads: Sequ
         ignored = int((~inserts).sum())
         rows = rows.filter(pa.array(inserts))
     net = net_changes(rows, shape)
-    engine = _merge_engine(engines, net, files, input_bytes, rewrite_all)
-    return merge_net_changes(engine, place, shape, net, files, rewrite_all=rewrite_all), ignored
-
-
-def _merge_engine(engines: Engines, net: NetChanges, files: Sequence[DataFile], input_bytes: int, rewrite_all: bool) -> Engine:
     impacted = candidates(net, files, rewrite_all)
-    return engines.for_bytes(input_bytes + sum(file.size_bytes for file in impacted))
+    found = Search(tuple(impacted)) if rewrite_all else search(place, net, impacted)
+    engine = engines.for_bytes(input_bytes + sum(file.size_bytes for file in found.files))
+    merged = merge_net_changes(engine, place, shape, net, files, rewrite_all=rewrite_all, found=found)
+    return _with_filters_kept(place, shape, found, merged, files), ignored
+
+
+def _with_filters_kept(place: Place, shape: Shape, found: Search, merged: Merged, files: Sequence[DataFile]) -> Merged:
+    """Keep the key filters that the merge made."""
+    gone = set(merged.superseded)
+    live = {file.path: file for file in (*files, *merged.added) if file.path not in gone}
+    trouble = keep(place, shape, found, merged.filters, live)
+    return replace(merged, details=replace(found, trouble=found.trouble or trouble).facts())
 
 
 def _details(change: SchemaChange) -> dict[str, object]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from glue_jobs.core.bins import pack
+from glue_jobs.core.key_filter import KeyFilter
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.spark.engine import Engine, Shared, chain
 from glue_jobs.spark.key_columns import sort_by_key
+from glue_jobs.spark.key_filters import Search
+from glue_jobs.spark.key_notes import KeyNotes, Noting
 from glue_jobs.spark.merge_file import OpenFile, Tally, has_hits, locate, merged
 from glue_jobs.spark.net_changes import DELETE, NetChanges, Unpacker
 from glue_jobs.spark.place import Place, Shape
@@ -32,15 +35,18 @@ class FileResult:
     added: tuple[DataFile, ...]
     hits: np.ndarray[Any, Any]
     moved: np.ndarray[Any, Any]
+    filters: tuple[KeyFilter, ...] = ()
 
 
 @dataclass(frozen=True)
 class Merged:
-    """The outcome of a merge, by whichever strategy."""
+    """The outcome of a merge, by whichever strategy. filters: of files that are in the table after it; details: for the record."""
 
     added: tuple[DataFile, ...]
     superseded: tuple[str, ...]
     counts: Counts
+    filters: tuple[KeyFilter, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,14 @@ class InsertTask:
     absorber: DataFile | None
 
 
+@dataclass(frozen=True)
+class Written:
+    """What one task of the second step wrote."""
+
+    files: tuple[DataFile, ...]
+    filters: tuple[KeyFilter, ...]
+
+
 def merge_net_changes(
     engine: Engine,
     place: Place,
@@ -69,22 +83,27 @@ def merge_net_changes(
     *,
     rewrite_all: bool = False,
     renames: tuple[tuple[str, str], ...] = (),
+    found: Search | None = None,
 ) -> Merged:
     """Merge net changes that fit into every task's memory into a table's data files.
 
-    rewrite_all: rewrite every file, also those without a hit (their columns change).
+    rewrite_all: rewrite every file, also those without a hit (their columns change). found: the candidates, where they are known.
     """
+    found = found or Search(tuple(candidates(net, files, rewrite_all)))
     shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
     absorbers = absorbers_of(set(net.partitions), files, place.limits.small_file_bytes)
     locate_only = frozenset(file.path for file in absorbers.values())
-    bins = pack(candidates(net, files, rewrite_all), lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT)
+    bins = pack(found.files, lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT)
     tasks = [MergeBin(tuple(chosen), locate_only) for chosen in bins]
-    results = chain(engine.map(_MergeTask(place, shape, shared, rewrite_all, renames), tasks))
+    noting = found.noting(len(bins))
+    results = chain(engine.map(_MergeTask(place, shape, shared, rewrite_all, renames, noting), tasks))
     inserts = _insert_tasks(net, results, absorbers)
     used = {task.absorber.path for task in inserts if task.absorber}
     inserts += _rewrites_of_idle_absorbers(results, absorbers, used, rewrite_all)
-    written = engine.map(_InsertRun(place, shape, shared, renames), inserts)
-    return _outcome(net, results, inserts, written)
+    useful = found.is_useful(sum(1 for result in results if len(result.hits)))
+    noting = found.noting(len(inserts)) if useful else Noting()
+    written = engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
+    return _outcome(net, results, inserts, written, useful)
 
 
 def candidates(net: NetChanges, files: Sequence[DataFile], rewrite_all: bool = False) -> list[DataFile]:
@@ -111,22 +130,23 @@ class _MergeTask:
     shared: Shared[NetChanges]
     rewrite_all: bool
     renames: tuple[tuple[str, str], ...]
+    noting: Noting
 
     def __call__(self, task: MergeBin) -> list[FileResult]:
-        net = self.shared.get()
-        return [self._one(net, file, file.path in task.locate_only) for file in task.files]
+        net, notes = self.shared.get(), KeyNotes(self.shape, self.noting)
+        return [self._one(net, file, file.path in task.locate_only, notes) for file in task.files]
 
-    def _one(self, net: NetChanges, file: DataFile, locate_only: bool) -> FileResult:
-        opened = OpenFile.open(self.place, self.shape, file, self.renames)
+    def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> FileResult:
+        opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
         tally = Tally()
-        added: list[DataFile] = []
         if locate_only:
             locate(opened, net, tally)
-            return FileResult(file.path, False, (), tally.all_hits(), tally.all_moved())
-        rewritten = self.rewrite_all or has_hits(opened, net)
-        if rewritten:
-            added = write_tables(self.place, self.shape, file.partition, merged(opened, net, tally), opened.dictionary, split=False)
-        return FileResult(file.path, rewritten, tuple(added), tally.all_hits(), tally.all_moved())
+            return FileResult(file.path, False, (), tally.all_hits(), tally.all_moved(), notes.of_searched(opened))
+        if not (self.rewrite_all or has_hits(opened, net)):
+            return FileResult(file.path, False, (), tally.all_hits(), tally.all_moved(), notes.of_searched(opened))
+        rows = notes.tables(merged(opened, net, tally))
+        added = write_tables(self.place, self.shape, file.partition, rows, opened.dictionary, split=False)
+        return FileResult(file.path, True, tuple(added), tally.all_hits(), tally.all_moved(), notes.of_written(added))
 
 
 def _insert_tasks(net: NetChanges, results: Sequence[FileResult], absorbers: dict[PartitionValues, DataFile]) -> list[InsertTask]:
@@ -166,31 +186,37 @@ class _InsertRun:
     shape: Shape
     shared: Shared[NetChanges]
     renames: tuple[tuple[str, str], ...]
+    noting: Noting
 
-    def __call__(self, task: InsertTask) -> list[DataFile]:
+    def __call__(self, task: InsertTask) -> Written:
+        notes = KeyNotes(self.shape, self.noting)
+        files = write_tables(self.place, self.shape, task.partition, notes.tables([self._rows(task)]))
+        return Written(tuple(files), notes.of_written(files))
+
+    def _rows(self, task: InsertTask) -> pa.Table:
         net = self.shared.get()
         rows = net.images.take(pa.array(task.positions))
         if task.absorber is None:
-            return write_tables(self.place, self.shape, task.partition, [rows])
+            return rows
         opened = OpenFile.open(self.place, self.shape, task.absorber, self.renames)
         table = pa.concat_tables([*merged(opened, net, Tally()), rows])
-        if self.shape.key:
-            table = sort_by_key(table, self.shape.key)
-        return write_tables(self.place, self.shape, task.partition, [table])
+        return sort_by_key(table, self.shape.key) if self.shape.key else table
 
 
 def _outcome(
-    net: NetChanges, results: Sequence[FileResult], inserts: Sequence[InsertTask], written: Sequence[Sequence[DataFile]]
+    net: NetChanges, results: Sequence[FileResult], inserts: Sequence[InsertTask], written: Sequence[Written], useful: bool
 ) -> Merged:
     hit = np.zeros(net.rows, bool)
     for result in results:
         hit[result.hits] = True
     deletes = net.ops == DELETE
-    added = [file for result in results for file in result.added] + chain(written)
+    added = [file for result in results for file in result.added] + chain(each.files for each in written)
     superseded = [result.path for result in results if result.replaced] + [task.absorber.path for task in inserts if task.absorber]
     counts = Counts(
         inserted=int((~hit & ~deletes).sum()),
         updated=int((hit & ~deletes).sum()),
         deleted=int((hit & deletes).sum()),
     )
-    return Merged(tuple(added), tuple(superseded), counts)
+    filters = [each for result in results for each in result.filters] + chain(each.filters for each in written)
+    gone = set(superseded)
+    return Merged(tuple(added), tuple(superseded), counts, tuple(each for each in filters if useful and each.path not in gone))

@@ -1,0 +1,153 @@
+"""Key filters: what tells, without opening a data file, that it holds none of some keys. Values and decisions; pure.
+
+A key filter has a few bits of a hash of each key of one data file. It may say that a key is there that is not; never that one is not there
+that is. It is a cache: change records know nothing of it, and without it every file whose key range meets a key is opened. So an object
+that is gone, damaged, or of another key is as none.
+
+An object of key filters: MAGIC, the length of the index, the index (JSON, compressed), then the filters one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import unicodedata
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from glue_jobs.core.collation import collation_of
+from glue_jobs.core.ids import change_of_name
+from glue_jobs.core.record import DataFile
+
+FOLDER = "key_filters/"  # below the folder of change records
+ENDING = ".keys"
+MAGIC = b"DMSKEYS1"
+HASHES = 1  # of the hash function: another number makes all filters those of another key
+
+LEAST_FILES, LEAST_BYTES = 16, 64 * 1024 * 1024  # of candidates: with fewer of both, opening them costs no more than asking
+LEAST_SPREAD = 1.5  # candidates that a key meets on average; where ranges tell files apart it is one
+MOST_ROWS_A_FILE = 8  # changed keys for each candidate: with more, hardly a file is without one
+SAMPLE = 32  # filters that are looked at first
+MOST_SAMPLE_HITS = 0.8  # share of the sample above which the other filters are not read
+SMALL_BYTES = 1024 * 1024  # an object below this is always taken into the next one
+
+_HEAD = struct.Struct("<8sQ")
+
+
+@dataclass(frozen=True)
+class KeyFilter:
+    """The filter of one data file, which is known by path, size, rows and ETag."""
+
+    path: str
+    size_bytes: int
+    rows: int
+    etag: str
+    data: bytes
+
+    @classmethod
+    def of(cls, file: DataFile, data: bytes) -> KeyFilter:
+        return cls(file.path, file.size_bytes, file.rows, file.etag, data)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a data file's filter stands in its object: from byte `start`, `length` bytes with this CRC-32."""
+
+    path: str
+    size_bytes: int
+    rows: int
+    etag: str
+    start: int
+    length: int
+    crc: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.length
+
+    def is_of(self, file: DataFile) -> bool:
+        """Whether the filter is of the bytes of this file. A restored file has those of its original, uploaded in other parts."""
+        same = (self.size_bytes, self.rows) == (file.size_bytes, file.rows)
+        return same and (self.etag == file.etag if self.path == file.path else self.path == file.origin)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object of key filters in S3. entries: none where it can't be read or is of another key."""
+
+    key: str
+    size_bytes: int
+    etag: str
+    entries: tuple[Entry, ...] = ()
+
+
+def is_filter_name(name: str) -> bool:
+    """Whether an object is one of key filters. name: below the folder of change records."""
+    bare = name[len(FOLDER) :]
+    return name.startswith(FOLDER) and change_of_name(bare) + ENDING == bare
+
+
+def signature(key: Sequence[str], types: Sequence[str]) -> str:
+    """What hashes of keys depend on: columns, lake types and how texts compare, which is said in the Unicode data of this Python."""
+    collation = collation_of(key)
+    return json.dumps([HASHES, [str(name) for name in key], list(types), str(collation), unicodedata.unidata_version if collation else ""])
+
+
+def encode(signed: str, filters: Sequence[KeyFilter]) -> bytes:
+    """The bytes of an object with these filters. signed: the signature of their key."""
+    files = [[each.path, each.size_bytes, each.rows, each.etag, len(each.data), zlib.crc32(each.data)] for each in filters]
+    index = zlib.compress(json.dumps({"key": signed, "files": files}).encode(), 6)
+    return b"".join([_HEAD.pack(MAGIC, len(index)), index, *(each.data for each in filters)])
+
+
+def head_bytes(data: bytes) -> int:
+    """How many bytes the object has before its first filter, by its beginning. ValueError where it is none of key filters."""
+    if len(data) < _HEAD.size:
+        raise ValueError("shorter than the head of key filters")
+    magic, length = _HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise ValueError("does not begin like key filters")
+    return int(_HEAD.size + length)
+
+
+def decode(data: bytes, signed: str) -> tuple[Entry, ...]:
+    """The entries in an object's first `head_bytes`; none if the filters are of another key. ValueError where they can't be read."""
+    try:
+        start = head_bytes(data)
+        said = json.loads(zlib.decompress(data[_HEAD.size : start]))
+        if said["key"] != signed:
+            return ()
+        entries = []
+        for path, size_bytes, rows, etag, length, crc in said["files"]:
+            entries.append(Entry(path, size_bytes, rows, etag, start, length, crc))
+            start += length
+        return tuple(entries)
+    except (zlib.error, KeyError, TypeError) as error:
+        raise ValueError(f"the index of key filters can't be read: {error}") from error
+
+
+# --- when they are worth it
+
+
+def may_pay(rows: int, files: int, size_bytes: int) -> bool:
+    """Whether asking filters may be cheaper than opening the candidates. rows: changed keys; files, size_bytes: the candidates."""
+    return (files >= LEAST_FILES or (files > 1 and size_bytes >= LEAST_BYTES)) and 0 < rows <= MOST_ROWS_A_FILE * files
+
+
+def evenly(count: int, wanted: int) -> list[int]:
+    """So many places out of `count`, evenly spread; all if there are no more."""
+    return list(range(count)) if count <= wanted else [at * count // wanted for at in range(wanted)]
+
+
+def to_absorb(stored: Iterable[Stored], new_bytes: int, is_live: Callable[[Entry], bool], most_bytes: int) -> list[Stored]:
+    """The objects whose filters go into the next one, which makes them needless: those not larger than it, and those of which less than
+    half is of live files; no more than `most_bytes` in all. So there are few objects, and a filter is written anew few times."""
+    chosen, total = [], new_bytes
+    for each in sorted(stored, key=lambda each: each.size_bytes):
+        live = sum(entry.length for entry in each.entries if is_live(entry))
+        half_dead = 2 * live < sum(entry.length for entry in each.entries)
+        if not live or ((half_dead or each.size_bytes <= max(SMALL_BYTES, total)) and total + live <= most_bytes):
+            chosen.append(each)
+            total += live
+    return chosen

@@ -1,0 +1,88 @@
+"""Key filters as a by-product of a merge: of files that were searched in vain, whose keys were read anyway, and of those written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import pyarrow as pa
+
+from glue_jobs.core.key_filter import KeyFilter
+from glue_jobs.core.record import DataFile
+from glue_jobs.spark.key_filter_bits import Hashes, hashes_of, packed
+from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.place import Shape
+
+# Files that a task may find to hold a changed key, beyond those that hold none, before it stops to make filters of what it writes.
+SLACK = 16
+
+
+@dataclass(frozen=True)
+class NotingFile(OpenFile):
+    """An open file that hashes its keys while they are read. What is read last is hashed when more is asked for: a search that stops at
+    a hit hashes nothing in vain."""
+
+    hashes: list[Hashes] = field(default_factory=list)
+
+    def key_batches(self) -> Iterator[pa.Table]:
+        self.hashes.clear()
+        for rows in super().key_batches():
+            yield rows
+            self.hashes.append(hashes_of(rows, self.shape))
+
+
+@dataclass(frozen=True)
+class Noting:
+    """What one task is told: up to how many bytes of filters it makes, 0 for none; how many files it need not open, thanks to filters;
+    the files that have a filter already."""
+
+    most_bytes: int = 0
+    spared: float = 0
+    known: frozenset[str] = frozenset()
+
+
+class KeyNotes:
+    """Makes the key filters of one task's files. Where most files hold a changed key, filters are of no use: then it stops to make those
+    of what is written."""
+
+    def __init__(self, shape: Shape, noting: Noting) -> None:
+        self._shape, self._known = shape, noting.known
+        self._left = noting.most_bytes if shape.key else 0
+        self._balance = SLACK + noting.spared
+        self._written: list[Hashes] = []
+
+    def watch(self, opened: OpenFile) -> OpenFile:
+        """The file, to be searched."""
+        if self._left <= 0 or opened.file.path in self._known:
+            return opened
+        return NotingFile(**{each.name: getattr(opened, each.name) for each in fields(OpenFile)})
+
+    def of_searched(self, opened: OpenFile) -> tuple[KeyFilter, ...]:
+        """The filter of a file that `watch` gave, if all its keys were read."""
+        self._balance += 1
+        return self._filter(opened.file, opened.hashes) if isinstance(opened, NotingFile) else ()
+
+    def tables(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The tables, on their way to files that are written."""
+        self._written = []
+        self._balance -= 1
+        noting = self._left > 0 and self._balance >= 0
+        for rows in tables:
+            if noting:
+                self._written.append(hashes_of(rows, self._shape))
+            yield rows
+
+    def of_written(self, files: Sequence[DataFile]) -> tuple[KeyFilter, ...]:
+        """The filter of the file that took the rows of `tables`; of several there is none, because which took which is not known."""
+        return self._filter(files[0], self._written) if len(files) == 1 else ()
+
+    def _filter(self, file: DataFile, hashes: Sequence[Hashes]) -> tuple[KeyFilter, ...]:
+        """None if these are not the hashes of all rows of the file: a filter without one of its keys would lose a change."""
+        if not hashes or sum(map(len, hashes)) != file.rows:
+            return ()
+        data = packed(np.concatenate(hashes))
+        if data is None or len(data) > self._left:
+            return ()
+        self._left -= len(data)
+        return (KeyFilter.of(file, data),)

@@ -18,6 +18,12 @@ MIN_ABORT_DAYS = 3
 
 def check_lake_bucket(s3: S3Client, bucket: str, prefix: str = "") -> list[str]:
     """Warnings about the bucket of the lake below `prefix`; raises ConfigurationError where it would break a promise."""
+    check_versioning(s3, bucket)
+    return check_lifecycle(s3, bucket, prefix)
+
+
+def check_versioning(s3: S3Client, bucket: str) -> None:
+    """Raise ConfigurationError where the bucket of the lake does not keep what is hidden."""
     status = s3.get_bucket_versioning(Bucket=bucket).get("Status")
     if status != "Enabled":
         raise ConfigurationError(
@@ -25,6 +31,10 @@ def check_lake_bucket(s3: S3Client, bucket: str, prefix: str = "") -> list[str]:
             "bucket-not-versioned",
             f"aws s3api put-bucket-versioning --bucket {bucket} --versioning-configuration Status=Enabled",
         )
+
+
+def check_lifecycle(s3: S3Client, bucket: str, prefix: str = "") -> list[str]:
+    """Warnings about the bucket's lifecycle rules; raises ConfigurationError for one that takes live or hidden files below `prefix`."""
     try:
         rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket).get("Rules", [])
     except ClientError as error:

@@ -19,6 +19,8 @@ KEY = "path"
 GET_PAGE = 100
 GET_ATTEMPTS = 8
 _REFUSED = "ConditionalCheckFailedException"
+_LEASE = ("LeaseOwner", "LeaseSeconds", "LeaseBeat")
+OnItem = Callable[[Mapping[str, Any]], None]  # is told of the item as a write left it
 FENCE_IS_MINE = "no other run has taken the lease since"
 
 
@@ -44,7 +46,7 @@ class StateTable:
 
     A write that answers bool: False means that its condition did not hold. botocore sends a request again when an answer is
     lost, so False can also be the second answer to a write whose first one worked; where that can be told apart it is, for
-    `commit` and `move_fence` the caller reads back.
+    `commit` and `move_fence` the caller reads back. on_item: is told of the item after a write that worked, so that nobody must read it.
     """
 
     def __init__(self, clients: Clients, name: str, pause: Callable[[float], None] = time.sleep) -> None:
@@ -131,28 +133,28 @@ class StateTable:
         if (values or remove) and not self._update(Write(path).require_item().set(values).remove(remove)):
             raise UsageError(f"no table {path} is in the state table {self.name}", "unknown-table", "`dmslake tables` lists them")
 
-    def take_lease(self, path: str, seen: Mapping[str, Any], owner: str, fence: int, seconds: float) -> bool:
+    def take_lease(self, path: str, seen: Mapping[str, Any], owner: str, fence: int, seconds: float, on_item: OnItem | None = None) -> bool:
         """Take the lease if fence, owner and beat are as `seen`, the item as read. owner: random for each process."""
         write = Write(path).require_item()
         write.require("nobody took a lease since we looked", "Fence", seen.get("Fence"))
         write.require("the lease is free, or still that of the owner we saw", "LeaseOwner", seen.get("LeaseOwner"))
         write.require("that owner gave no sign of life since", "LeaseBeat", seen.get("LeaseBeat"))
         lease = {"Fence": fence, "LeaseOwner": owner, "LeaseSeconds": seconds, "LeaseBeat": 1}
-        return self._update(write.set(lease)) or self._has(path, lease)
+        return self._update(write.set(lease), on_item) or self._has(path, lease, on_item)
 
     def renew(self, path: str, owner: str, fence: int, beat: int) -> bool:
         """Show a sign of life: `beat`, another one each time."""
         return self._update(_under_lease(path, owner, fence).set({"LeaseBeat": beat}))
 
-    def release(self, path: str, owner: str, fence: int) -> bool:
-        """Give the lease back; the fence stays."""
-        return self._update(_under_lease(path, owner, fence).remove(("LeaseOwner", "LeaseSeconds", "LeaseBeat")))
+    def release(self, path: str, owner: str, fence: int, values: Mapping[str, Any] | None = None) -> bool:
+        """Give the lease back, and set values (LastRun, Blocked) in the same write; the fence stays."""
+        return self._update(_under_lease(path, owner, fence).set(values or {}).remove(_LEASE))
 
     def move_fence(self, path: str, fence: int) -> bool:
         """Raise the fence by one, after which nothing sent under the old one can land."""
         return self._update(_under_fence(path, fence).set({"Fence": fence + 1}))
 
-    def commit(self, path: str, commit: Commit) -> bool:
+    def commit(self, path: str, commit: Commit, on_item: OnItem | None = None) -> bool:
         """The commit point. False: refused, or landed before (see the class). Any error: it may have landed. Read back both."""
         write = _under_fence(path, commit.fence)
         write.require("the head is the change we built on", "Head", commit.parent or None)
@@ -160,19 +162,19 @@ class StateTable:
         for attribute, value in commit.unchanged.items():
             write.require(f"{attribute} is what we planned with", attribute, value)
         change = {"Head": commit.change, "Publishing": commit.change, "CatalogPending": commit.change}
-        return self._update(write.set({**commit.values, **change}).remove(commit.remove))
+        return self._update(write.set({**commit.values, **change}).remove(commit.remove), on_item)
 
-    def clear_publishing(self, path: str, fence: int, change: str) -> bool:
+    def clear_publishing(self, path: str, fence: int, change: str, on_item: OnItem | None = None) -> bool:
         """Say that `change` is published; True also if that was said before, under the same fence."""
-        return self._clear(path, fence, "Publishing", change)
+        return self._clear(path, fence, "Publishing", change, on_item)
 
-    def clear_catalog_pending(self, path: str, fence: int, change: str) -> bool:
+    def clear_catalog_pending(self, path: str, fence: int, change: str, on_item: OnItem | None = None) -> bool:
         """Say that the catalog knows `change`; True also if that was said before, under the same fence."""
-        return self._clear(path, fence, "CatalogPending", change)
+        return self._clear(path, fence, "CatalogPending", change, on_item)
 
-    def _clear(self, path: str, fence: int, attribute: str, change: str) -> bool:
+    def _clear(self, path: str, fence: int, attribute: str, change: str, on_item: OnItem | None) -> bool:
         write = _under_fence(path, fence).require(f"{attribute} is still of this change", attribute, change)
-        return self._update(write.remove((attribute,))) or self._has(path, {"Fence": fence, attribute: None})
+        return self._update(write.remove((attribute,)), on_item) or self._has(path, {"Fence": fence, attribute: None}, on_item)
 
     def write_under_fence(
         self, path: str, fence: int, values: Mapping[str, Any], remove: Sequence[str] = (), unchanged: Mapping[str, Any] | None = None
@@ -199,22 +201,31 @@ class StateTable:
     def _db(self) -> Any:
         return self._clients.dynamodb
 
-    def _has(self, path: str, expected: Mapping[str, Any]) -> bool:
+    def _has(self, path: str, expected: Mapping[str, Any], on_item: OnItem | None = None) -> bool:
         """Whether the item has these values (None: lacks the attribute): then a refused write had landed before."""
         item = self.get(path)
-        return item is not None and all(item.get(name) == value for name, value in expected.items())
+        if item is None or any(item.get(name) != value for name, value in expected.items()):
+            return False
+        if on_item:
+            on_item(item)
+        return True
 
-    def _update(self, write: Write) -> bool:
-        return self._send(self._db.update_item, **write.request(self.name))
+    def _update(self, write: Write, on_item: OnItem | None = None) -> bool:
+        request = write.request(self.name)
+        if on_item is None:
+            return self._send(self._db.update_item, **request)
+        return self._send(self._db.update_item, lambda answer: on_item(plain_item(answer["Attributes"])), ReturnValues="ALL_NEW", **request)
 
-    def _send(self, operation: Callable[..., Any], **request: Any) -> bool:
+    def _send(self, operation: Callable[..., Any], on_answer: Callable[[Any], None] | None = None, **request: Any) -> bool:
         """Send a conditional write; False if its condition did not hold."""
         try:
-            operation(**request)
+            answer = operation(**request)
         except ClientError as error:
             if error_code(error) != _REFUSED:
                 raise
             return False
+        if on_answer:
+            on_answer(answer)
         return True
 
 

@@ -33,6 +33,9 @@ class Limits:
     )
     batch_files: int = _limit(1000, "files", "CDC files in one change, at most")
     batch_bytes: int = _limit(256 * MIB, "bytes", "CDC bytes in one change, at most (a single larger file is taken alone)")
+    listing_seconds: float = _limit(
+        60.0, "seconds", "for how long a job run takes batches from one listing of a table's raw files; 0: it lists before each"
+    )
     batch_rows: int = _limit(5_000_000, "rows", "CDC rows in one change, at most (a single larger file is taken alone)")
     target_file_bytes: int = _limit(128 * MIB, "bytes", "size that new data files are written to")
     small_file_bytes: int = _limit(32 * MIB, "bytes", "a data file below this takes up the partition's inserts")

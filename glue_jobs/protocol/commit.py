@@ -101,8 +101,9 @@ def answered(state: TableState, parent: Snapshot, overwritten: Iterable[str]) ->
 
 def commit(
     s3: Any, table: StateTable, lease: Lease, state: TableState, record: ChangeRecord, values: Mapping[str, Any], remove: tuple[str, ...]
-) -> None:
-    """Write the record and move Head to it; returns only if the change landed. What stands beside the record is written before.
+) -> Mapping[str, Any]:
+    """Write the record and move Head to it; returns only if the change landed, with the item as the commit left it, empty where the answer
+    was lost. What stands beside the record is written before.
 
     values, remove: attributes set and removed by the same update. Raises CommitRefused, after aborting the uploads, if the
     change is known not to have landed (those of a staged change stay: it can still be committed later); LeaseLost if that can't be
@@ -118,9 +119,10 @@ def commit(
         values=values,
         remove=remove,
     )
+    after: dict[str, Any] = {}
     try:
-        if table.commit(record.table, request):
-            return
+        if table.commit(record.table, request, after.update):
+            return after
     except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError):
         pass  # the answer was lost or an error: it may have landed, so read back
     # Also a plain refusal is read back: botocore may have sent the update twice, and the first one may have landed.
@@ -132,6 +134,7 @@ def commit(
             "commit-refused",
             "run again; nothing was changed",
         )
+    return {}
 
 
 def _landed(s3: Any, table: StateTable, lease: Lease, state: TableState, record: ChangeRecord) -> bool:

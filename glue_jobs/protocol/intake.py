@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from glue_jobs.core.erasure import BACK, back_text
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, plan_table, signature
 from glue_jobs.core.raw_gone import UNKNOWN_EXPIRY
+from glue_jobs.core.raw_names import RawListing
 from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState
 from glue_jobs.core.work import NothingForTable, Task, Work, Worker
 from glue_jobs.protocol.history_table import check_free
 from glue_jobs.protocol.job import Act
@@ -31,13 +34,20 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
     """Everything there is to do for the kinds of actions in `takes`, in as many changes as it takes."""
     run.open()
     blank: frozenset[str] = frozenset()  # transaction files that were read and have no row of the table
+    listed: _Listed | None = None
     while True:
-        action = _plan(run, blank)
+        if listed is None or not listed.holds(run):
+            listed = _Listed.of(run)
+        action = _plan(run, replace(listed.listing, blank=blank))
         if isinstance(action, Stopped):
+            if listed.change != run.snapshot.change:
+                listed = None  # the next run finds the block by what it lists then
+                continue
             run.was_blocked = action.known
             raise TableBlocked(action.by.message, action.by.code, action.by.todo)
         if isinstance(action, Finish):
             run.finish()
+            listed = None
             continue
         if isinstance(action, Rest) or not isinstance(action, takes):
             run.note = action.reason if isinstance(action, Rest) else f"not a job for {run.context.job}: {type(action).__name__}"
@@ -47,6 +57,12 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
         except NothingForTable as found:
             blank |= found.keys
             continue
+        except TableBlocked:
+            if listed.change != run.snapshot.change:
+                run.mark = signature(run.state, _Listed.of(run).listing)
+            raise
+        if not isinstance(action, TakeBatch):
+            listed = None
         if run.staging:
             pause_for(run, run.staged[-1])
             return
@@ -66,9 +82,33 @@ def _take(run: TableRun, worker: Worker, action: Action) -> None:
         run.warnings.append(back_text(record.id, record.details[BACK]))
 
 
-def _plan(run: TableRun, blank: frozenset[str]) -> Action:
+@dataclass(frozen=True)
+class _Listed:
+    """A table's raw files as they were listed, by what the item said then; change: the snapshot's. A backlog of batches is planned
+    from one listing, and a small run ends without another: what came meanwhile is the next run's."""
+
+    listing: RawListing
+    at: datetime
+    said: tuple[object, ...]
+    change: str
+
+    @classmethod
+    def of(cls, run: TableRun) -> _Listed:
+        at = run.context.clock()
+        return cls(list_raw(run.s3, run.state, run.snapshot, run.context.settings.limits), at, _said(run.state), run.snapshot.change)
+
+    def holds(self, run: TableRun) -> bool:
+        """Whether a batch that was committed since is all that changed for a listing: it leaves out what an earlier cursor asks for."""
+        is_young = run.context.clock() - self.at < timedelta(seconds=run.context.settings.limits.listing_seconds)
+        return is_young and self.said == _said(run.state) and run.state.cursor == run.snapshot.cursor
+
+
+def _said(state: TableState) -> tuple[object, ...]:
+    return state.cdc_path, state.on_raw_files_gone, state.late_window_hours, state.has_source
+
+
+def _plan(run: TableRun, listing: RawListing) -> Action:
     limits = run.context.settings.limits
-    listing = replace(list_raw(run.s3, run.state, run.snapshot, limits), blank=blank)
     run.mark = signature(run.state, listing)
     if listing.expiry is not None and not listing.expiry.is_known and UNKNOWN_EXPIRY not in run.warnings:
         run.warnings.append(UNKNOWN_EXPIRY)

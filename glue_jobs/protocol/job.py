@@ -161,7 +161,7 @@ def _take(context: JobContext, path: TablePath) -> tuple[Lease, TableRun]:
 
     lease = take_lease(table, context.deadline, item, secrets.token_hex(8), settings.limits.lease_seconds, first_fence, context.wait)
     try:
-        taken = read_state(table.get(str(path)) or {})
+        taken = read_state(lease.item)
     except BaseException:
         lease.release()
         raise
@@ -182,14 +182,14 @@ def _fail(log: JobLog, error: Exception) -> DmslakeError:
 
 
 def _write_result(context: JobContext, lease: Lease, run: TableRun, failure: DmslakeError | None, seconds: float) -> None:
-    """LastRun (and Blocked) under the fence. Without the lease there is nothing to write: its new holder reports."""
+    """LastRun (and Blocked), by the write that gives the lease back. Without the lease nothing is written: its new holder reports."""
     values: dict[str, Any] = {"LastRun": _last_run(context, run, failure, seconds)}
     if (
         isinstance(failure, TableBlocked) and run.may_block and not run.was_blocked
     ):  # a block by hand must not become one of ours, which ends by itself
         values["Blocked"] = run.blocked_value(failure)
     try:
-        context.table.write_under_fence(str(run.state.path), lease.fence, values)
+        lease.end(values)
     except Exception as error:  # noqa: BLE001 - the result is for people; the table itself is fine without it
         context.log.event("result-not-written", error=str(error)[:500])
 

@@ -19,7 +19,10 @@ LOOKS_PER_LEASE = 10
 
 @dataclass
 class Lease:
-    """A held lease. It renews itself in a thread until it is released; `fence` may move on once (see `move_on`)."""
+    """A held lease. It renews itself in a thread until it is released; `fence` may move on once (see `move_on`).
+
+    item: the table's item as it was when the lease was taken, which is what a run plans with.
+    """
 
     table: StateTable
     deadline: Deadline
@@ -27,9 +30,11 @@ class Lease:
     owner: str
     fence: int
     seconds: float
+    item: Mapping[str, Any] = field(default_factory=dict)
     _stop: threading.Event = field(default_factory=threading.Event)
     _moving: threading.Lock = field(default_factory=threading.Lock)  # a renewal must not go out with a fence that just moved on
     _beat: int = 1
+    _is_over: bool = False  # it was given back
 
     def start(self, taken_at: float) -> Lease:
         self.deadline.set(taken_at + self.seconds)
@@ -64,11 +69,20 @@ class Lease:
             self.fence += 1
             return True
 
-    def release(self) -> None:
-        """Give the lease back. A failure is no harm: the next run waits it out."""
+    def end(self, values: Mapping[str, Any]) -> None:
+        """Write the run's result and give the lease back, in one request. Raises what became of it; then `release` tries once more."""
         self._stop.set()
-        with contextlib.suppress(Exception):
-            self.table.release(self.path, self.owner, self.fence)
+        if not self.table.release(self.path, self.owner, self.fence, values):
+            # Taken over, where this is refused as well; or a person took our name from the item.
+            self.table.write_under_fence(self.path, self.fence, values)
+        self._is_over = True
+
+    def release(self) -> None:
+        """Give the lease back, unless `end` did. A failure is no harm: the next run waits it out."""
+        self._stop.set()
+        if not self._is_over:
+            with contextlib.suppress(Exception):
+                self.table.release(self.path, self.owner, self.fence)
         self.deadline.set(None)
 
 
@@ -92,9 +106,10 @@ def take_lease(
     seen = item.get("Fence")
     fence = first_fence() if seen is None else int(seen) + 1
     taken_at = time.monotonic()
-    if not table.take_lease(path, item, owner, fence, seconds):
+    taken: dict[str, Any] = {}
+    if not table.take_lease(path, item, owner, fence, seconds, taken.update):
         raise LeaseHeld(f"another run took the lease of {path} just now", "lease-held", "run again later")
-    return Lease(table, deadline, path, owner, fence, seconds).start(taken_at)
+    return Lease(table, deadline, path, owner, fence, seconds, taken).start(taken_at)
 
 
 def _watch(table: StateTable, item: Mapping[str, Any], wait: Callable[[float], None]) -> Mapping[str, Any]:

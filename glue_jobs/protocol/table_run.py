@@ -17,12 +17,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Callable
 
-from glue_jobs.aws.buckets import check_lake_bucket
+from glue_jobs.aws.buckets import check_lifecycle, check_versioning
 from glue_jobs.aws.clients import Clients, Deadline
 from glue_jobs.aws.records import read_record, write_attachment, write_record
-from glue_jobs.aws.state_table import StateTable
+from glue_jobs.aws.state_table import OnItem, StateTable
 from glue_jobs.core.errors import DmslakeError, LeaseLost, TableBlocked, blocked
 from glue_jobs.core.history_table import history_catalog_name, history_lake, history_record, is_changed_by
 from glue_jobs.core.ids import ChangeId
@@ -35,7 +36,7 @@ from glue_jobs.core.staged import as_committed, as_staged, commit_of
 from glue_jobs.core.state import TableState, read_state
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.commit import answered, commit, make_record
-from glue_jobs.protocol.converge import UploadsGone, converge
+from glue_jobs.protocol.converge import UploadsGone, converge, in_parallel
 from glue_jobs.protocol.history import check_not_behind, read_snapshot, snapshot_of
 from glue_jobs.protocol.history_table import abort_change, folders_beside
 from glue_jobs.protocol.job_log import JobLog
@@ -90,10 +91,16 @@ class TableRun:
             raise blocked(
                 "no-out-path", "the item has no out_path", where=str(state.path), todo="set out_path to s3://bucket/prefix/schema/table/"
             )
-        for warning in check_lake_bucket(self.s3, state.lake.bucket, state.lake.key):
-            self.warnings.append(warning)
-        check_not_behind(self.s3, state.lake, state.head, state.fence or 0, str(state.path))
-        self.snapshot = read_snapshot(self.s3, state.lake, state.head)
+        s3, lake = self.s3, state.lake  # made before the threads start
+        looks: list[Callable[[], Any]] = [
+            partial(check_versioning, s3, lake.bucket),
+            partial(check_lifecycle, s3, lake.bucket, lake.key),
+            partial(check_not_behind, s3, lake, state.head, state.fence or 0, str(state.path)),
+            partial(read_snapshot, s3, lake, state.head),
+        ]
+        # One after the other they would be four waits for S3 instead of one. The first that fails is told, in this order.
+        _, warnings, _, self.snapshot = in_parallel(lambda look: look(), looks, len(looks))
+        self.warnings += warnings
 
     @property
     def unfinished(self) -> bool:
@@ -171,10 +178,10 @@ class TableRun:
         """Commit the record, and go on from its snapshot. requests: attributes that the commit removes."""
         stays_blocked = self.state.blocked is not None and self.state.blocked.is_by_hand
         remove = (*(() if stays_blocked else ("Blocked",)), *requests)
-        commit(self.s3, self.context.table, self.lease, self.state, record, values, remove)
+        after = commit(self.s3, self.context.table, self.lease, self.state, record, values, remove)
         self.snapshot = apply(self.snapshot, record)
         self.changes.append(record)
-        self._reread()
+        self._go_on_from(after)
         return record
 
     def _values(self, record: ChangeRecord) -> Mapping[str, Any]:
@@ -185,6 +192,13 @@ class TableRun:
         if record.last_full_load:
             values["LastFullLoadDate"] = record.last_full_load
         return values
+
+    def _go_on_from(self, item: Mapping[str, Any]) -> None:
+        """The item as our own write under the fence left it; read, where its answer was lost."""
+        if item:
+            self.state = read_state(item)
+        else:
+            self._reread()
 
     def _reread(self) -> None:
         """The item as it is now. Raises LeaseLost if another run took the lease: what we have read before is no longer what is true."""
@@ -208,13 +222,16 @@ class TableRun:
             self.lease.check()
             self._clear(self.context.table.clear_publishing, self.state.publishing)
         self._catalog(record, everything)
-        self._reread()
 
-    def _clear(self, clear: Callable[[str, int, str], bool], change: str) -> None:
+    def _clear(self, clear: Callable[[str, int, str, OnItem], bool], change: str) -> None:
         """Say that a step is done. change: as the item has it, which need not be the head if a person saved an older form; the step
         was done for the head, and that is all there is to do."""
-        if change and not clear(str(self.state.path), self.lease.fence, change):
+        if not change:
+            return
+        after: dict[str, Any] = {}
+        if not clear(str(self.state.path), self.lease.fence, change, after.update):
             raise LeaseLost(f"another run took the lease of {self.state.path}", "lease-lost", "nothing to do: it goes on from here")
+        self._go_on_from(after)
 
     def _take_back(self, lost: ChangeRecord, error: UploadsGone) -> None:
         self.context.log.event("uploads-gone", change=lost.id, message=error.message)

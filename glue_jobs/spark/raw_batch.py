@@ -15,7 +15,7 @@ from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.schema import Schema
 from glue_jobs.core.work import Work
 from glue_jobs.spark.dms_files import check_keys
-from glue_jobs.spark.engine import Engine, SparkEngine
+from glue_jobs.spark.engine import DriverEngine, Engine, SparkEngine
 from glue_jobs.spark.net_changes import DELETE, POSITION, UPDATE, position
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_file import HeadOf, RawHead, is_csv, read_raw
@@ -51,9 +51,11 @@ def read_heads(
     """
     parquet = [pair for pair in enumerate(files) if not is_csv(pair[1])]
     texts = [pair for pair in enumerate(files) if is_csv(pair[1])]
+    keeps = isinstance(engine, DriverEngine)
+    _ = place.s3  # made before the threads start, or each of them would make one
     with ThreadPoolExecutor(FOOTER_THREADS) as pool:
-        heads = list(pool.map(HeadOf(place, reading, late), parquet))
-        look = HeadOf(place, replace(reading, beside=_columns(heads)), late)
+        heads = list(pool.map(HeadOf(place, reading, late, keeps), parquet))
+        look = HeadOf(place, replace(reading, beside=_columns(heads)), late, keeps)
         heads += engine.map(look, texts) if isinstance(engine, SparkEngine) else pool.map(look, texts)
     return sorted(heads, key=lambda head: head.ordinal)
 

@@ -24,7 +24,11 @@ from glue_jobs.spark.arrow_types import LostDigits, to_arrow
 from glue_jobs.spark.csv_bytes import CsvFile
 from glue_jobs.spark.csv_files import CsvHead, csv_excluded, read_csv, scan_csv
 from glue_jobs.spark.dms_files import DmsSchema, dms_schema, open_dms, read_dms, refuse_reserved
+from glue_jobs.spark.kept_bytes import KeptBytes
 from glue_jobs.spark.place import Place
+
+KEPT_BYTES = 32 * 1024 * 1024
+FOOTER_BYTES = 256 * 1024  # of a file that is larger only the end is fetched where its columns are asked for
 
 
 @dataclass(frozen=True)
@@ -61,23 +65,26 @@ class RawHead:
 
 @dataclass(frozen=True)
 class HeadOf:
-    """Looks at raw files; also as a task. late: the keys of those that came behind the cursor."""
+    """Looks at raw files; also as a task. late: the keys of those that came behind the cursor. keeps: the same process reads their rows
+    next, so that they are fetched once."""
 
     place: Place
     reading: Reading
     late: frozenset[str] = frozenset()
+    keeps: bool = False
 
     def __call__(self, pair: tuple[int, RawFile]) -> RawHead:
         """The head of a file with its place in the order. Raises TableBlocked that names the file."""
         ordinal, file = pair
         where = address(self.place, file)
         if not is_csv(file):
-            parquet = open_dms(open_raw(self.place, file), where)
+            source = open_raw(self.place, file, keep=True) if self.keeps else _open_footer(self.place, file)
+            parquet = open_dms(source, where)
             schema = dms_schema(parquet, where, self.reading.timestamp_column, self.place.before_images)
             schema = replace(schema, columns=with_said_booleans(schema.columns, self.reading.form.schema))
             return RawHead(file, schema, ordinal, file.key in self.late, where)
         form = self.reading.form
-        data = open_raw(self.place, file)
+        data = open_raw(self.place, file, keep=self.keeps)
         # A look takes the first row and then all rows: of a small file one request is enough.
         source_of = partial(io.BytesIO, data.getvalue()) if isinstance(data, io.BytesIO) else _Opener(self.place, file)
         source = CsvFile(source_of, where, form.delimiter, form.null, only_of(self.reading, file), form.empty_is_text)
@@ -118,9 +125,28 @@ def address(place: Place, file: RawFile) -> str:
     return f"s3://{place.raw_bucket}/{file.key}"
 
 
-def open_raw(place: Place, file: RawFile) -> Any:
-    """The raw file's bytes, as they were when it was listed."""
-    return open_object(place.s3, place.raw_bucket, file.key, file.size, etag=file.etag, whole_up_to=place.limits.stream_file_bytes)
+def _kept_name(place: Place, file: RawFile) -> tuple[str, ...]:
+    """Of a file in one change: the next one asks S3 again, which may say that the file is gone."""
+    return place.change, place.raw_bucket, file.key, file.etag
+
+
+_KEPT = KeptBytes(KEPT_BYTES)
+
+
+def open_raw(place: Place, file: RawFile, *, keep: bool = False) -> Any:
+    """The raw file's bytes, as they were when it was listed. keep: they are wanted again, by this process and for this change."""
+    kept = _KEPT.get(_kept_name(place, file)) if place.change else None
+    if kept is not None:
+        return io.BytesIO(kept)
+    source = open_object(place.s3, place.raw_bucket, file.key, file.size, etag=file.etag, whole_up_to=place.limits.stream_file_bytes)
+    if keep and place.change and isinstance(source, io.BytesIO):
+        _KEPT.put(_kept_name(place, file), source.getvalue())
+    return source
+
+
+def _open_footer(place: Place, file: RawFile) -> Any:
+    """The same for somebody who reads nothing but the footer: one request for the file's end."""
+    return open_object(place.s3, place.raw_bucket, file.key, file.size, etag=file.etag, whole_up_to=FOOTER_BYTES)
 
 
 def read_raw(

@@ -297,6 +297,60 @@ def test_releasing_leaves_the_fence(table: StateTable) -> None:
     assert (table.release(PATH, "me", 7), table.get(PATH)) == (True, {"path": PATH, "Fence": 7})
 
 
+def test_releasing_writes_what_is_left_to_say(table: StateTable, clients: Clients) -> None:
+    """In one request; the lease of another is left alone, and nothing is said."""
+    given(table, **LEASE)
+    sent = Injected(clients.dynamodb, "UpdateItem")
+
+    assert (table.release(PATH, "me", 7, {"Note": "done"}), sent.sent) == (True, 1)
+    assert table.get(PATH) == {"path": PATH, "Fence": 7, "Note": "done"}
+    assert (table.release(PATH, "me", 7, {"Note": "again"}), table.get(PATH)) == (False, {"path": PATH, "Fence": 7, "Note": "done"})
+
+
+def written_by(table: StateTable, write: str, on_item: Any) -> bool:
+    """Do one of the writes that tell of the item, on a leased one."""
+    if write == "take_lease":
+        return table.take_lease(PATH, table.get(PATH) or {}, "next", 8, 60.5, on_item)
+    if write == "commit":
+        return table.commit(PATH, COMMIT, on_item)
+    clear = table.clear_publishing if write == "clear_publishing" else table.clear_catalog_pending
+    return clear(PATH, 7, "c1", on_item)
+
+
+@pytest.mark.parametrize("write", ["take_lease", "commit", "clear_publishing", "clear_catalog_pending"])
+def test_a_write_tells_of_the_item_after_it(table: StateTable, clients: Clients, write: str) -> None:
+    """As a read right after it would, and nothing is read."""
+    leased(table, **({} if write == "commit" else {"Publishing": "c1", "CatalogPending": "c1"}))
+    found: dict[str, Any] = {}
+    before = table.get(PATH)
+    read = Injected(clients.dynamodb, "GetItem")
+
+    assert written_by(table, write, found.update)
+
+    assert read.sent == (1 if write == "take_lease" else 0), "the one read is the test's own"
+    assert (found == table.get(PATH), found == before) == (True, False)
+
+
+@pytest.mark.parametrize("write", ["take_lease", "clear_publishing", "clear_catalog_pending"])
+def test_a_write_whose_answer_was_lost_tells_of_the_item_too(table: StateTable, clients: Clients, write: str) -> None:
+    """It is read then."""
+    leased(table, Publishing="c1", CatalogPending="c1")
+    found: dict[str, Any] = {}
+    Injected(clients.dynamodb, "UpdateItem", lost_answer)
+
+    assert written_by(table, write, found.update)
+
+    assert found == table.get(PATH)
+
+
+def test_a_refused_write_tells_nothing(table: StateTable) -> None:
+    """The item is somebody else's then."""
+    leased(table, Paused="by hand")
+    found: dict[str, Any] = {}
+
+    assert (written_by(table, "commit", found.update), found) == (False, {})
+
+
 def test_the_fence_moves_once(table: StateTable) -> None:
     """The second time it is not ours any more."""
     given(table, Fence=7)

@@ -1,0 +1,106 @@
+"""What a small run waits for: each raw file is fetched once, few requests wait for each other, one listing serves many batches."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from benchmarks.measuring.requests import Call, recorded, waits
+from tests.spark.tables import WorkTable
+from tests.work_tables import MakeTable
+
+LATENCY_SECONDS = 0.05  # of each request, so that those which are sent at once are under way at once
+ROUND_TRIPS = 18  # docs/latency.md says so
+COLUMNS = pa.schema([("at", pa.string()), ("id", pa.int64()), ("name", pa.string())])  # `at` is the timestamp column, by its values
+AT = "2024-05-01 12:00:00"
+
+
+@pytest.fixture
+def loaded(quick_table: MakeTable) -> WorkTable:
+    """A table of one data file."""
+    table = quick_table(COLUMNS)
+    table.load([(AT, number, f"n{number}") for number in range(50)])
+    table.sync()
+    return table
+
+
+def of(calls: list[Call], operation: str, table: WorkTable) -> list[str]:
+    """The keys that an operation named in the table's raw folder."""
+    return [call.key for call in calls if call.operation == operation and call.key.startswith(table.path.raw.key)]
+
+
+def test_a_raw_file_is_fetched_once(loaded: WorkTable) -> None:
+    """Its columns, its rows and its commit times are read from the same bytes."""
+    keys = [loaded.cdc([("U", (AT, number, "new"))]) for number in range(5)]
+
+    with recorded() as calls:
+        assert loaded.run() == 0, loaded.last_run()
+
+    assert sorted(of(calls, "GetObject", loaded)) == sorted(keys)
+    assert loaded.counts() == (0, 5, 0)
+
+
+def test_the_next_change_fetches_anew(loaded: WorkTable) -> None:
+    """A file that was replaced since is another one, and what is kept of the first is for nobody."""
+    key = loaded.cdc([("U", (AT, 1, "first"))])
+    assert loaded.run() == 0
+    loaded.put_raw(key.rsplit("/", 1)[1], loaded.parquet([("U", (AT, 1, "second"))]))
+
+    with recorded() as calls:
+        assert loaded.run() == 0, loaded.last_run()
+
+    assert of(calls, "GetObject", loaded) == [key]
+    assert (AT, 1, "second") in loaded.rows()
+
+
+def test_a_small_run_waits_for_few_requests(loaded: WorkTable) -> None:
+    """Whatever does not need another one's answer is sent beside it."""
+    database = loaded.environment["DMSLAKE_DATABASE"]
+    loaded.cdc([("U", (AT, 1, "makes the catalog's table"))])
+    assert loaded.run(database=database) == 0
+    for number in range(10):
+        loaded.cdc([("U", (AT, number, "new")), ("I", (AT, 100 + number, "more"))])
+
+    with recorded(LATENCY_SECONDS) as calls:
+        assert loaded.run(database=database) == 0, loaded.last_run()
+
+    chain = waits(calls)
+    assert len(chain) <= ROUND_TRIPS, ", ".join(call.operation for call in chain)
+    assert len(calls) > len(chain) + 10
+
+
+def test_many_batches_are_planned_from_one_listing(loaded: WorkTable) -> None:
+    """And what came meanwhile is left to the next run."""
+    for number in range(6):
+        loaded.cdc([("U", (AT, number, "new"))])
+
+    with recorded() as calls:
+        assert loaded.run(batch_files="2") == 0, loaded.last_run()
+
+    assert loaded.last_run()["change_count"] == 3
+    assert len(of(calls, "ListObjectsV2", loaded)) == 1
+
+
+def test_a_listing_may_be_asked_for_before_each_batch(loaded: WorkTable) -> None:
+    """By the setting listing_seconds; the last one finds nothing more."""
+    for number in range(6):
+        loaded.cdc([("U", (AT, number, "new"))])
+
+    with recorded() as calls:
+        assert loaded.run(batch_files="2", listing_seconds="0") == 0, loaded.last_run()
+
+    assert len(of(calls, "ListObjectsV2", loaded)) == 4
+
+
+def test_a_block_in_a_later_batch_is_known_to_the_next_run(loaded: WorkTable) -> None:
+    """It is found by a listing as the next run makes it, so that the table waits until something changes."""
+    loaded.cdc([("U", (AT, 1, "new"))])
+    bad = loaded.put_raw(loaded.next_name(), b"no Parquet")
+    assert loaded.run(batch_files="1") == 1
+    assert bad in loaded.last_run()["error"]["message"]
+
+    with recorded() as calls:
+        assert loaded.run(batch_files="1") == 1
+
+    assert of(calls, "GetObject", loaded) == []
+    assert loaded.last_run()["error"]["code"] == "bad-raw-file"

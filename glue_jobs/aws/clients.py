@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
+from glue_jobs.aws.answer_times import quick_times
 from glue_jobs.aws.translate import aws_error, translated
 from glue_jobs.core.errors import LeaseLost
 
@@ -111,9 +113,12 @@ class Clients:
     def _new_session(self) -> boto3.Session:
         region = self._given("AWS_REGION") or self._given("AWS_DEFAULT_REGION")
         profile = self._given("AWS_PROFILE")
+        core = botocore.session.Session()
+        quick_times(core)
         if profile is not None:
-            return boto3.Session(profile_name=profile, region_name=region)
+            return boto3.Session(profile_name=profile, region_name=region, botocore_session=core)
         return boto3.Session(
+            botocore_session=core,
             aws_access_key_id=self._given("AWS_ACCESS_KEY_ID"),
             aws_secret_access_key=self._given("AWS_SECRET_ACCESS_KEY"),
             aws_session_token=self._given("AWS_SESSION_TOKEN"),

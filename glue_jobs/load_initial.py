@@ -16,11 +16,13 @@ from glue_jobs.core.settings import Settings, read_flag
 from glue_jobs.entry import exit_as_glue_wants
 from glue_jobs.protocol.intake import take_with
 from glue_jobs.protocol.job import Act, run_job
-from glue_jobs.spark.worker import SparkWorker
+from glue_jobs.spark.without_pandas import leave_out_pandas
 
 
 def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
     """Load the tables in argv; the exit code of the job."""
+    from glue_jobs.spark.worker import SparkWorker  # not above: what it imports makes arrays, and with the first one comes pandas
+
     environment = os.environ if environment is None else environment
 
     def act(settings: Settings, given: Mapping[str, str]) -> Act:
@@ -30,4 +32,5 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
 
 
 if __name__ == "__main__":
+    leave_out_pandas()
     exit_as_glue_wants(main(sys.argv[1:]), sys.argv[1:])

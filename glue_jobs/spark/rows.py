@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,11 +17,12 @@ from glue_jobs.spark.engine import Engine, SparkEngine
 from glue_jobs.spark.key_columns import collated_keys, comparable_column
 from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS, rank
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_batch import Unit, read_unit, units_of
+from glue_jobs.spark.raw_batch import UNIT_BYTES, Unit, read_unit, units_of
 from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.task_errors import carried_rows
 
 LATE = "__late"
+TASKS_PER_SLOT = 3
 
 
 def ranked_rows(engine: Engine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> pa.Table:
@@ -51,6 +53,12 @@ def empty(schema: pa.Schema) -> pa.Table:
     return schema.empty_table()
 
 
+def task_count(units: Sequence[Unit], slots: int) -> int:
+    """How many tasks read these units: a task costs some 50 ms by itself, which is a lot for a file of a minute's changes."""
+    size = sum(unit.head.file.size for unit in {unit.head.file.key: unit for unit in units}.values())
+    return max(1, min(len(units), max(slots * TASKS_PER_SLOT, math.ceil(size / UNIT_BYTES))))
+
+
 # --- Spark. Columns travel under plain names (c0, c1, …) so that no name needs quoting. Behind them go, as n0, n1, …, the key's texts in
 # the form in which they are compared, where the key has a collation: Spark itself compares bytes.
 
@@ -72,7 +80,7 @@ def spark_type(schema: pa.Schema) -> Any:
 
 
 def spark_rows(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> Any:
-    """A DataFrame of all rows: c0…, op, position, late, n0…. One partition per unit; nothing is read yet."""
+    """A DataFrame of all rows: c0…, op, position, late, n0…. A partition takes one large unit or many small ones; nothing is read yet."""
     units = [unit for head in heads for unit in units_of(head)]
     payloads = [(pickle.dumps(unit),) for unit in units]
     names = plain_names(shape.schema)
@@ -89,7 +97,7 @@ def spark_rows(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[
                     marked = append_forms(marked, table, shape)
                     yield from marked.rename_columns(schema.names).cast(schema).to_batches(max_chunksize=65_536)
 
-    tasks = engine.spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
+    tasks = engine.spark.sparkContext.parallelize(payloads, task_count(units, engine.slots))
     return engine.spark.createDataFrame(tasks, "unit binary").mapInArrow(carried_rows(read), spark_type(schema))
 
 

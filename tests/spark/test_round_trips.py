@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from benchmarks.measuring.requests import Call, recorded, waits
+from glue_jobs.core.raw_names import RawFile
+from glue_jobs.spark.raw_batch import UNIT_BYTES, Unit
+from glue_jobs.spark.raw_file import RawHead
+from glue_jobs.spark.rows import task_count
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
 
@@ -104,3 +111,18 @@ def test_a_block_in_a_later_batch_is_known_to_the_next_run(loaded: WorkTable) ->
 
     assert of(calls, "GetObject", loaded) == []
     assert loaded.last_run()["error"]["code"] == "bad-raw-file"
+
+
+def test_small_files_share_a_task_of_spark() -> None:
+    """A thousand files of a minute each are a few tasks; large ones are a task for each piece."""
+    small = [Unit(head_of(f"{number}.parquet", 8_000)) for number in range(1000)]
+    large = [Unit(head_of("large.parquet", 10 * UNIT_BYTES), (number,)) for number in range(10)]
+
+    assert (task_count(small, 4), task_count(large, 4), task_count(small[:2], 4), task_count([], 4)) == (12, 10, 2, 1)
+    assert task_count([*small, *large, *[Unit(head_of(f"other{number}.parquet", UNIT_BYTES)) for number in range(5)]], 2) == 16
+
+
+def head_of(key: str, size_bytes: int) -> RawHead:
+    """A head with no more than its file."""
+    nothing: Any = None
+    return RawHead(RawFile(key, size_bytes, "etag", datetime.now(timezone.utc)), nothing, 0)

@@ -1,0 +1,61 @@
+"""One job run in a process of its own, as Glue starts it, and what it says of itself: milestones, requests, memory.
+
+    python -m benchmarks.measuring.run_job <what it says, a file> <the job's script> <the job's arguments …>
+
+The parent puts the time at which it started the process into BENCH_STARTED (seconds of time.time).
+"""
+
+from __future__ import annotations
+
+import time
+
+BEGAN = time.time()
+
+import json  # noqa: E402 - the first line of the process is its first milestone
+import os  # noqa: E402
+import resource  # noqa: E402
+import sys  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
+from dataclasses import asdict  # noqa: E402
+from importlib import import_module  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+from glue_jobs.spark.without_pandas import leave_out_pandas  # noqa: E402
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run it; the job's exit code."""
+    says, job, *arguments = argv
+    script = import_module(f"glue_jobs.{job}")
+    leave_out_pandas()  # as the script does where it is not imported, before its `main` imports the rest
+    import_module("glue_jobs.spark.worker")
+    imported = time.time()
+    # After the job's own imports, or those of this module would count as the job's.
+    from benchmarks.measuring.requests import recorded
+
+    clock, latency = time.time() - time.perf_counter(), float(os.environ.get("BENCH_LATENCY", "0"))
+    began = time.time()
+    with recorded(latency) as calls:
+        code = int(script.main(arguments, os.environ))
+    ended = time.time()
+    Path(says).write_text(
+        json.dumps(
+            {
+                "code": code,
+                "started": float(os.environ["BENCH_STARTED"]),
+                "began": BEGAN,
+                "imported": imported,
+                "main": began,
+                "ended": ended,
+                "cpu_seconds": time.process_time(),
+                "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                "spark": "pyspark" in sys.modules,
+                "calls": [{**asdict(call), "started": call.started + clock, "ended": call.ended + clock} for call in calls],
+            }
+        )
+    )
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,7 +1,7 @@
 """Removing data versions for good, by exact list. Nothing else in the program deletes with a version id: a test looks for it.
 
 What is removed can't come back, so the caller (protocol/erase.py) makes sure before that the list is in a committed change record and
-that no snapshot a reader may ask for needs one of them.
+that no snapshot a reader may ask for needs one of them; or that they are key filters, which nobody needs.
 """
 
 from __future__ import annotations

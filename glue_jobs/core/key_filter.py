@@ -14,7 +14,7 @@ import struct
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from glue_jobs.core.collation import collation_of
 from glue_jobs.core.ids import change_of_name
@@ -74,18 +74,20 @@ class Entry:
 
 @dataclass(frozen=True)
 class Stored:
-    """An object of key filters in S3. entries: none where it can't be read or is of another key."""
+    """An object of key filters in S3. entries: none where it can't be read or is of another key; data: all of a small one, else nothing."""
 
     key: str
     size_bytes: int
     etag: str
     entries: tuple[Entry, ...] = ()
+    data: bytes = field(default=b"", repr=False)
 
 
 def is_filter_name(name: str) -> bool:
     """Whether an object is one of key filters. name: below the folder of change records."""
     bare = name[len(FOLDER) :]
-    return name.startswith(FOLDER) and change_of_name(bare) + ENDING == bare
+    change = change_of_name(bare)
+    return name.startswith(FOLDER) and bool(change) and bare == change + ENDING
 
 
 def signature(key: Sequence[str], types: Sequence[str]) -> str:

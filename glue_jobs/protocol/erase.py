@@ -11,6 +11,7 @@
     mark        an empty object beside the record says that it removes: where the item goes back, that is how the erase is found
     hide        a listed version that is still visible gets a delete marker first, so that nothing older shows in its place
     remove      the listed versions, in pages; under the lease, never while a publish is unfinished, never a file of the head
+    forget      all key filters go for good, the hidden ones too: they have bits of hashes of erased keys. Later batches make new ones
     look again  none of the list may be left; then `Erasing` is cleared
 
 If we die …                             then                                                  who goes on
@@ -36,12 +37,14 @@ from dataclasses import replace
 from glue_jobs.aws.erased import left_versions
 from glue_jobs.aws.objects import hide
 from glue_jobs.aws.records import write_attachment
-from glue_jobs.aws.removal import remove_versions
+from glue_jobs.aws.removal import held_versions, remove_versions
 from glue_jobs.aws.uploads import abort_upload, list_open_uploads
 from glue_jobs.core.erase_plan import Rewritten, change_of_path
 from glue_jobs.core.erasure import KIND, hashed
 from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseLost, RetryLater
 from glue_jobs.core.history_table import history_lake
+from glue_jobs.core.key_filter import FOLDER, is_filter_name
+from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.record import ErasedVersion
 from glue_jobs.core.state import read_state
 from glue_jobs.core.work import HistoryWork, Work
@@ -181,6 +184,7 @@ def finish_erases(run: TableRun) -> int:
         if left:
             write_attachment(run.s3, run.state.lake, max(erases), REMOVING, b"")
         _remove(run, left)
+        _remove_key_filters(run)
         again = left_versions(run.s3, run.state.lake, erases)
         if again:
             first = again[0][0]
@@ -211,6 +215,14 @@ def _remove(run: TableRun, left: tuple[tuple[ErasedVersion, bool], ...]) -> None
         hide(run.s3, lake.bucket, visible)
     run.context.log.event("removing", versions=len(left), bytes=sum(each.size_bytes for each, _ in left))
     remove_versions(run.s3, lake.bucket, [each for each, _ in left], run.lease.check, pause=run.context.wait)
+
+
+def _remove_key_filters(run: TableRun) -> None:
+    """Also those of files that held no erased key: they are only a cache, and no record says what is in them."""
+    folder = changes_folder(run.state.lake)
+    held = held_versions(run.s3, folder.bucket, folder.join(FOLDER).key)
+    filters = [ErasedVersion(each.key, each.version, each.size_bytes) for each in held if is_filter_name(each.key[len(folder.key) :])]
+    remove_versions(run.s3, folder.bucket, filters, run.lease.check, pause=run.context.wait)
 
 
 def _drop_older_uploads(run: TableRun, newest: str) -> None:

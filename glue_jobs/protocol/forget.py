@@ -38,6 +38,7 @@ from glue_jobs.core.erase_plan import change_of_path
 from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseLost, TableBlocked, UsageError
 from glue_jobs.core.history_table import history_catalog_name, history_lake
 from glue_jobs.core.ids import change_of_name
+from glue_jobs.core.key_filter import is_filter_name
 from glue_jobs.core.paths import S3Uri, catalog_name, changes_folder
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.state import TableState
@@ -160,7 +161,7 @@ def _look_at(s3: Any, lake: S3Uri, head: str, inside: Mapping[str, str]) -> Lake
     folder = changes_folder(lake)
     for file in list_files(s3, folder.bucket, folder.key):
         name = file.key[len(folder.key) :]
-        if change_of_name(name) and "/" not in name:
+        if (change_of_name(name) and "/" not in name) or is_filter_name(name):
             records.append(file)
         else:
             foreign.append(file.key)

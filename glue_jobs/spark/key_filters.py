@@ -174,12 +174,14 @@ def _opened(place: Place, file: RawFile, signed: str) -> tuple[Stored, str]:
         missing = head_bytes(head) - len(head)
         if missing > 0:
             head += _bytes_of(place, stored, len(head), len(head) + missing)
-        return replace(stored, entries=decode(head, signed)), ""
+        return replace(stored, entries=decode(head, signed), data=head if len(head) == file.size else b""), ""
     except TROUBLE as error:
         return stored, f"{file.key}: {_told(error)}"
 
 
 def _bytes_of(place: Place, stored: Stored, start: int, stop: int) -> bytes:
+    if stored.data:
+        return stored.data[start:stop]
     return read_bytes(place.s3, place.lake.bucket, stored.key, start=start, stop=stop, etag=stored.etag)
 
 

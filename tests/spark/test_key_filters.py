@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,13 @@ import pyarrow as pa
 import pytest
 
 from glue_jobs.aws.clients import Clients
-from glue_jobs.aws.objects import list_files, read_bytes
+from glue_jobs.aws.objects import list_files, read_bytes, write_bytes
+from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.key_filter import FOLDER, decode, head_bytes, is_filter_name, signature
 from glue_jobs.core.paths import changes_folder
+from glue_jobs.protocol.forget import look
+from glue_jobs.protocol.verify import Place
+from glue_jobs.spark import key_filters
 from tests.spark.tables import WorkTable
 from tests.spark.test_requests import counted
 from tests.work_tables import MakeTable
@@ -58,7 +63,7 @@ class Source:
             first, second, *_ = [row for row in self.rows.values() if row[1] == part]
             changed = (first[0], part, f"changed {self._batch}")
             new = (str(uuid.UUID(int=self._batch << 64 | part << 100)), part, f"new {self._batch}")
-            found += [("U", changed), ("D", (second[0], None, None)), ("I", new)]
+            found += [("U", changed), ("D", second), ("I", new)]
             del self.rows[second[0]]
             self.rows |= {first[0]: changed, new[0]: new}
         self.table.cdc(found)
@@ -113,3 +118,241 @@ def test_only_impacted_files_are_read_from_the_second_batch_on(source: Source, i
         assert len(data_files_read(source.table, requests)) <= 1.3 * len(impacted)
         assert (searched, trouble) == (len(impacted), "")
         assert spared >= FILES - searched
+
+
+DAMAGES: dict[str, Any] = {
+    "truncated in the index": lambda data: data[:100],
+    "truncated in the filters": lambda data: data[:-500],
+    "empty": lambda data: b"",
+    "of others": lambda data: b"DMSKEYS0" + data[8:],
+    "another index": lambda data: data[:60] + bytes([data[60] ^ 1]) + data[61:],
+    "another bit in a filter": lambda data: data[:-40] + bytes([data[-40] ^ 4]) + data[-39:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_filter_is_as_none(source: Source, damage: str) -> None:
+    """Rows are right, the change says what was wrong, and the batch after it has whole filters again."""
+    source.change(range(2))
+    (key,) = filter_keys(source.table)
+    data = read_bytes(source.table.clients.s3, "lake", key)
+    write_bytes(source.table.clients.s3, "lake", key, DAMAGES[damage](data))
+
+    searched, spared, trouble = source.change(range(1, 4))
+
+    source.check()
+    assert searched + spared >= FILES
+    assert (0 < spared < FILES - 3) if damage.endswith(("a filter", "the filters")) else spared == 0
+    assert key.rsplit("/")[-1] in trouble
+    assert len(filtered_paths(source.table)) >= FILES
+    assert source.change(range(3))[0] == 3
+    source.check()
+
+
+def test_filters_may_be_deleted_at_any_time(source: Source) -> None:
+    """Then they are made again. Objects of others in the folder stay where they are."""
+    source.change(range(2))
+    s3, folder = source.table.clients.s3, changes_folder(source.table.out_path).join(FOLDER)
+    for key in filter_keys(source.table):
+        s3.delete_object(Bucket="lake", Key=key)
+    write_bytes(s3, "lake", folder.key + "notes.txt", b"of others")
+
+    assert source.change(range(2))[1:] == (0, "")
+
+    source.check()
+    assert source.change(range(2))[0] == 2
+    source.check()
+    assert s3.get_object(Bucket="lake", Key=folder.key + "notes.txt")["Body"].read() == b"of others"
+
+
+def test_where_most_files_hold_a_changed_key_no_filter_is_made(source: Source) -> None:
+    """They would be made anew for each batch and spare nothing."""
+    assert source.change(range(FILES)) == (FILES, 0, "")
+
+    assert filter_keys(source.table) == []
+    source.check()
+
+
+def test_a_look_at_some_filters_says_whether_the_others_are_read(
+    source: Source, in_process: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nearly all of them have a changed key, the rest is not asked for."""
+    source.change(range(2))
+    (key,) = filter_keys(source.table)
+    monkeypatch.setattr(key_filters, "SAMPLE", 4)
+    monkeypatch.setattr(key_filters, "GAP_BYTES", 0)
+    monkeypatch.setattr(key_filters, "HEAD_BYTES", 16)
+
+    with counted(in_process) as requests:
+        assert source.change(range(FILES))[1:] == (0, "")
+
+    assert requests.count(("GetObject", key)) == 2 + 4, "the index, and four filters"
+    assert filter_keys(source.table) == [key], "none are made"
+    source.check()
+
+
+def test_objects_do_not_pile_up(source: Source) -> None:
+    """Small ones are taken into the next; what is of files that were replaced is left out, and hidden objects stay hidden."""
+    for number in range(6):
+        source.change(range(number, number + 3))
+
+        assert len(filter_keys(source.table)) == 1
+        assert filtered_paths(source.table) == set(source.table.snapshot().files)
+    source.check()
+    folder = changes_folder(source.table.out_path).join(FOLDER)
+    assert len(list(held_versions(source.table.clients.s3, "lake", folder.key))) == 6
+
+
+def test_no_filter_is_made_or_asked_where_the_setting_says_so(source: Source, in_process: Clients) -> None:
+    """As without this code."""
+    source.change(range(2))
+    with counted(in_process) as requests:
+        assert source.change(range(2), key_filter_bytes="0") == (-1, -1, "")
+
+    assert not [key for _, key in requests if FOLDER in key]
+    source.check()
+
+
+def test_a_batch_makes_no_more_filters_than_it_may(source: Source) -> None:
+    """The next ones make more: a large table gets them by and by."""
+    found = []
+    for _ in range(3):
+        source.change(range(1), key_filter_bytes="3000")
+        found.append(len(filtered_paths(source.table)))
+
+    source.check()
+    assert 0 < found[0] < found[1] <= found[2] < FILES
+
+
+def test_a_table_of_few_files_or_one_with_ranges_asks_no_filter(new_table: MakeTable, in_process: Clients) -> None:
+    """No request, no word in the record."""
+    few, ranged = new_table(COLUMNS, partition_key="part"), new_table(COLUMNS, partition_key="part")
+    few.load([row for row in random_rows() if row[1] < 10])
+    ranged.load([(f"{number:06d}", number // ROWS, "a") for number in range(FILES * ROWS)])
+    for table, key in ((few, random_rows()[0][0]), (ranged, "000100")):
+        assert table.run("LoadInitial") == 0
+        table.cdc([("D", (key, 0, "a"))])
+        with counted(in_process) as requests:
+            assert table.run() == 0
+        assert table.counts() == (0, 0, 1)
+        assert "files_searched" not in table.head().details
+        assert not [key for _, key in requests if FOLDER in key]
+
+
+def test_after_another_key_or_collation_filters_are_not_used(source: Source) -> None:
+    """They are of other values: a text in capital letters is the same key under one collation and not under another."""
+    source.change(range(2))
+    source.table.edit(PrimaryKey="id,part")
+    assert source.table.run() == 0, source.table.last_run()
+    assert source.change(range(2))[1:] == (0, "")
+    source.check()
+    assert source.change(range(2))[0] == 2
+
+    source.table.edit(PrimaryKey="id", KeyCollation="ci")
+    assert source.table.run() == 0, source.table.last_run()
+    upper = [row for row in source.rows.values() if row[1] == 5][:3]
+    source.table.cdc([("U", (row[0].upper(), 5, "upper")) for row in upper])
+    assert source.table.run(small_file_bytes="0") == 0
+    assert source.table.counts() == (0, 3, 0)
+    for row in upper:
+        del source.rows[row[0]]
+        source.rows[row[0].upper()] = (row[0].upper(), 5, "upper")
+    source.check()
+    assert source.table.head().details["files_spared_by_key_filters"] == 0
+    source.table.cdc([("D", (row[0].lower(), 5, "upper")) for row in upper])
+    assert source.table.run(small_file_bytes="0") == 0
+    assert source.table.head().details["files_searched"] == 1
+    assert source.table.counts() == (0, 0, 3)
+
+
+NUMBERS = pa.schema([("id", pa.int32()), ("part", pa.int32()), ("name", pa.string())])
+WIDER = pa.schema([("id", pa.int64()), ("part", pa.int32()), ("name", pa.string())])
+
+
+def test_a_key_that_grows_has_new_filters(new_table: MakeTable) -> None:
+    """The table is written anew for it; keys are found before and after."""
+    keys = [int(key) for key in np.random.default_rng(3).permutation(FILES * ROWS)]
+    table = new_table(NUMBERS, partition_key="part")
+    table.load([(key, at // ROWS, "a") for at, key in enumerate(keys)])
+    assert table.run("LoadInitial") == 0
+    spared = []
+    for at, columns in enumerate((NUMBERS, NUMBERS, WIDER, WIDER, WIDER)):
+        table.cdc([("U", (keys[at], 0, "b")), ("D", (keys[at + 10], 0, "a"))], columns=columns)
+        assert table.run(small_file_bytes="0") == 0, table.last_run()
+        assert table.counts() == (0, 1, 1)
+        spared.append(table.head().details.get("files_spared_by_key_filters"))
+
+    assert spared == [0, FILES - 1, None, 0, FILES - 1]
+    gone = keys[10:15]
+    assert table.rows() == sorted(((key, at // ROWS, "b" if at < 5 else "a") for at, key in enumerate(keys) if key not in gone), key=repr)
+
+
+def test_a_restored_file_has_the_filter_of_its_original(quick_table: MakeTable) -> None:
+    """After a repair and a rollback; what was applied before is applied again, and rows are right."""
+    source = Source(loaded(quick_table(COLUMNS, partition_key="part")))
+    table = source.table
+    source.change(range(2))
+    lost = next(path for path in table.snapshot().files if "part=9/" in path)
+    table.clients.s3.delete_object(Bucket=table.out_path.bucket, Key=table.out_path.key + lost)
+    table.repair()
+    assert [file.origin for file in table.snapshot().files.values() if file.origin] == [lost]
+
+    assert source.change(range(2))[0] == 2
+
+    source.check()
+    assert table.run("Rollback", to="previous", resume="true") == 0, table.item()["LastRun"]
+    assert table.run(small_file_bytes="0") == 0, table.last_run()
+    source.check()
+    assert source.change(range(3))[0] <= 3 + 2
+    source.check()
+
+
+def test_an_erase_leaves_no_filter_in_any_version(quick_table: MakeTable, tmp_path: Path) -> None:
+    """Neither visible nor hidden ones: they have bits of hashes of the keys. The next batches make new ones."""
+    source = Source(loaded(quick_table(COLUMNS, partition_key="part")))
+    table, s3 = source.table, source.table.clients.s3
+    for _ in range(2):
+        source.change(range(2))
+    folder = changes_folder(table.out_path).join(FOLDER)
+    assert len(list(held_versions(s3, folder.bucket, folder.key))) == 2
+    erased = next(row for row in source.rows.values() if row[1] == 7)
+    keys = tmp_path / "keys.csv"
+    keys.write_text(f"id\n{erased[0]}\n")
+
+    assert table.run("Erase", erase_keys=str(keys)) == 0, table.item()["LastRun"]
+
+    assert list(held_versions(s3, folder.bucket, folder.key)) == []
+    del source.rows[erased[0]]
+    source.check()
+    assert source.change(range(2))[1] == 0
+    assert source.change(range(2))[0] == 2
+    source.check()
+
+
+def test_a_purge_hides_filters_too(quick_table: MakeTable) -> None:
+    """They are the table's, and no foreign objects."""
+    source = Source(loaded(quick_table(COLUMNS, partition_key="part")))
+    source.change(range(2))
+    table = source.table
+    place = Place(table.clients.s3, table.clients.glue, table.state_table, table.environment["DMSLAKE_DATABASE"])
+    plan = look(place, table.state(), purge=True)
+    assert plan.foreign == ()
+
+    assert table.forget(plan).code == 0
+
+    assert filter_keys(table) == []
+
+
+def test_spark_makes_and_asks_the_same_filters(spark_table: MakeTable) -> None:
+    """As the driver; a merge by shuffle passes them over, and what it wrote is searched once."""
+    source = Source(loaded(spark_table(COLUMNS, partition_key="part")))
+    found = [source.change(range(2), driver_bytes="0")]
+    assert filtered_paths(source.table) == set(source.table.snapshot().files)
+    found.append(source.change(range(2), driver_bytes="0"))
+    source.change(range(1), driver_bytes="0", broadcast_bytes="0")
+    source.check()
+    found.append(source.change(range(3), driver_bytes="0"))
+
+    source.check()
+    assert [one[0] for one in found[:2]] == [FILES, 2]
+    assert 3 <= found[2][0] <= 5

@@ -28,7 +28,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     def act(settings: Settings, given: Mapping[str, str]) -> Act:
         return take_with(SparkWorker(settings, environment), (TakeBatch, Rewrite, Truncate, SyncHistory), staging=read_flag(given, "stage"))
 
-    return run_job("LoadIncremental", act, argv, environment)
+    return run_job("LoadIncremental", act, argv, environment, side_by_side=True)
 
 
 if __name__ == "__main__":

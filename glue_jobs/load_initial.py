@@ -28,7 +28,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     def act(settings: Settings, given: Mapping[str, str]) -> Act:
         return take_with(SparkWorker(settings, environment), (TakeLoad,), staging=read_flag(given, "stage"))
 
-    return run_job("LoadInitial", act, argv, environment)
+    return run_job("LoadInitial", act, argv, environment, side_by_side=True)
 
 
 if __name__ == "__main__":

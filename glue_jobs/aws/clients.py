@@ -74,6 +74,12 @@ class Clients:
         self._session: boto3.Session | None = None
         self._lock = threading.RLock()
 
+    def beside(self, deadline: Deadline) -> Clients:
+        """Clients of the same environment with a deadline of their own; made in a quarter of the time, from the same session."""
+        other = Clients(self.environment, deadline)
+        other.max_attempts, other._session, other._lock = self.max_attempts, self._session, self._lock
+        return other
+
     @functools.cached_property
     def s3(self) -> S3Client:
         client: S3Client = self._client("s3")

@@ -61,6 +61,9 @@ class Limits:
     packed_pending_bytes: int = _limit(64 * MIB, "bytes", "pending bytes up to which a table may share a run")
     packed_run_bytes: int = _limit(256 * MIB, "bytes", "pending bytes of all tables in a shared run, at most")
     packed_run_tables: int = _limit(50, "tables", "tables in a shared run, at most")
+    tables_at_once: int = _limit(
+        4, "tables", "tables of a shared run that are worked on at the same time: a small one's run is mostly a wait for AWS", least=1
+    )
     max_concurrent_runs: int = _limit(5, "runs", "job runs that the controller keeps going at once")
     lease_seconds: float = _limit(60.0, "seconds", "length of a table's lease; a crashed run's table is free after it", least=0.1)
     wait_seconds: float = _limit(10.0, "seconds", "pause between two looks at running job runs")

@@ -1,4 +1,4 @@
-"""A job run: the tables named by `--path`, one after the other, each with its own lease, changes, result and failure."""
+"""A job run: the tables named by `--path`, some at a time, each with its own lease, changes, result and failure."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from glue_jobs.core.settings import Settings, parse_arguments, read_settings
 from glue_jobs.core.state import read_state
 from glue_jobs.protocol.history import greatest_fence
 from glue_jobs.protocol.job_log import JobLog
+from glue_jobs.protocol.lanes import in_lanes
 from glue_jobs.protocol.lease import Lease, take_lease
 from glue_jobs.protocol.table_run import JobContext, TableRun, describe
 
@@ -58,8 +59,12 @@ Act = Callable[[TableRun], None]
 MakeAct = Callable[[Settings, Mapping[str, str]], Act]
 
 
-def run_job(job: str, make_act: MakeAct, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
+def run_job(
+    job: str, make_act: MakeAct, argv: Sequence[str], environment: Mapping[str, str] | None = None, *, side_by_side: bool = False
+) -> int:
     """Run `job` for the tables in `argv`; the exit code. One table's failure never stops another's.
+
+    side_by_side: up to `tables_at_once` tables at a time, for a job whose Act may be called by several threads.
 
     4 (lease held) only if nothing else went wrong; a Glue entry script turns it into 0, because a second start is harmless.
     """
@@ -75,13 +80,13 @@ def run_job(job: str, make_act: MakeAct, argv: Sequence[str], environment: Mappi
             table = StateTable(clients, settings.state_table)
             context = JobContext(job, clients, deadline, table, settings, log, _now)
             act = make_act(settings, given)
-            paths = [find_path(text, _known(table, text)) for text in settings.paths]
+            paths = list(dict.fromkeys(find_path(text, _known(table, text)) for text in settings.paths))
     except DmslakeError as error:
         log.event("failed", error=describe(error))
         print(*error_lines(error), sep="\n", file=sys.stderr)
         return error.exit_code
-    codes = [run_table(context, path, act) for path in paths]
-    return worst(codes)
+    most = settings.limits.tables_at_once if side_by_side else 1
+    return worst(in_lanes(context, paths, lambda lane, path: run_table(lane, path, act), most))
 
 
 def worst(codes: Sequence[int]) -> int:

@@ -24,4 +24,5 @@ class JobLog:
     def event(self, phase: str, **values: Any) -> None:
         """One line. Values must be numbers, short texts, or lists of them."""
         line = {"time": self.clock().strftime("%Y-%m-%dT%H:%M:%S.%fZ"), "run": self.run_id, "table": self.table, "phase": phase, **values}
-        print(json.dumps(line, default=str), file=self.stream, flush=True)
+        self.stream.write(json.dumps(line, default=str) + "\n")  # in one piece: tables that are worked on at once write here
+        self.stream.flush()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from glue_jobs.spark.task_errors import carried
@@ -42,6 +42,15 @@ class Shared(Generic[_T]):
         return value
 
 
+class _Here(Shared[_T]):
+    """A value that stays in this process, unpacked once: tables that are worked on at the same time don't push out each other's."""
+
+    def get(self) -> _T:
+        if not hasattr(self, "_value"):
+            self._value = self._unpack(self._payload)
+        return self._value
+
+
 class Engine(Protocol):
     """Runs a function over items and gives the results in the items' order."""
 
@@ -61,7 +70,7 @@ class DriverEngine:
         return [function(item) for item in items]
 
     def share(self, payload: bytes, unpack: Callable[[bytes], _R]) -> Shared[_R]:
-        return Shared(payload, unpack)
+        return _Here(payload, unpack)
 
 
 class SparkEngine:
@@ -87,28 +96,33 @@ class SparkEngine:
 
 
 class Engines:
-    """Chooses where work runs: little of it in the driver, everything else on Spark, which starts at its first use."""
+    """Chooses where work runs: little of it in the driver, all else on Spark, which starts at its first use. Threads may share it."""
 
     def __init__(self, driver_bytes: int, session: SparkSession | None = None) -> None:
         """session: one that runs already and is somebody else's, for work that is not little."""
         self._driver_bytes, self._session = driver_bytes, session
+        self._spark: SparkEngine | None = None
+        self._starting = threading.Lock()
 
     def for_bytes(self, size_bytes: float) -> Engine:
         """An engine for work of this size; `driver_bytes` = 0 means Spark always. Once Spark runs, it does the rest too."""
-        if "spark" in self.__dict__:
-            return self.spark
+        if self._spark is not None:
+            return self._spark
         return DriverEngine() if self._driver_bytes and size_bytes <= self._driver_bytes else self.spark
 
     @property
     def names(self) -> str:
         """What did the work so far: `spark`, or `driver` where it was not started."""
-        return "spark" if "spark" in self.__dict__ else "driver"
+        return "driver" if self._spark is None else "spark"
 
-    @cached_property
+    @property
     def spark(self) -> SparkEngine:
-        from glue_jobs.spark.session import spark_session
+        with self._starting:
+            if self._spark is None:
+                from glue_jobs.spark.session import spark_session
 
-        return SparkEngine(self._session or spark_session())
+                self._spark = SparkEngine(self._session or spark_session())
+            return self._spark
 
 
 def chain(lists: Iterable[Iterable[_T]]) -> list[_T]:

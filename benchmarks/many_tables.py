@@ -82,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
             table.put_load()
         loads, _ = plan(stand)
         run_all(stand, loads, 0)
-        (files,) = (change_files(given.rows, 1, given.changes),)
+        files = change_files(given.rows, 1, given.changes)
         for table in tables:
             table.put_changes(files, timedelta(hours=1))
         runs, planning = plan(stand)
@@ -111,9 +111,8 @@ def _print(given: argparse.Namespace, runs: Sequence[PlannedRun], taken: Sequenc
     print(f"| of them one after the other | {sum(len(waits(run.calls)) for run in taken) / count:.1f} | |")
     print(f"| peak memory of a run | {max(run.peak_bytes for run in taken) / 1e6:.0f} MB | |")
     print(f"| dollars a day, hourly | {dollars_a_day(seconds):.2f} | {dollars_a_day([alone.seconds] * count):.2f} |")
-    print(
-        f"\nplanning them: {planning:.1f} processor seconds. Requests: {', '.join(f'{name} {number}' for name, number in calls.most_common())}"
-    )
+    stages = ", ".join(f"{name} {number / count:.1f}" for name, number in calls.most_common())
+    print(f"\nplanning them: {planning:.1f} processor seconds. Requests a table: {stages}")
 
 
 if __name__ == "__main__":

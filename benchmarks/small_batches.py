@@ -23,7 +23,7 @@ from benchmarks.measuring.requests import STAGES, Call, seconds_waited, waits
 from benchmarks.server.stand import Stand, open_stand
 
 DRIVER, SPARK = 1 << 40, 0  # driver_bytes that let all work be done there
-BYTES_PER_ROW = 70  # of this table's rows in a data file, about
+BYTES_PER_ROW = 34  # of this table's rows in a data file, about
 
 
 def profile(run: JobRun) -> list[tuple[str, float]]:

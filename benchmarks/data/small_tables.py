@@ -85,7 +85,7 @@ def shop_rows(ids: Any, op: str, seed: int) -> pa.Table:
             "store": rng.integers(0, 1000, count, dtype=np.int32),
             "day": pa.array((18_262 + np.asarray(ids) % 730).astype(np.int32)).cast(pa.date32()),
             "amount": pa.array(rng.random(count) * 1000).cast(pa.decimal128(12, 2), safe=False),
-            "note": pa.array([f"{value:040x}" for value in rng.integers(0, 2**62, count)]),
+            "note": pa.array([rng.bytes(20).hex() for _ in range(count)]),
         }
     )
 

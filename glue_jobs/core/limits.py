@@ -60,7 +60,7 @@ class Limits:
     small_table_bytes: int = _limit(512 * MIB, "bytes", "a table below this, with little pending, shares a run with others")
     packed_pending_bytes: int = _limit(64 * MIB, "bytes", "pending bytes up to which a table may share a run")
     packed_run_bytes: int = _limit(256 * MIB, "bytes", "pending bytes of all tables in a shared run, at most")
-    packed_run_tables: int = _limit(50, "tables", "tables in a shared run, at most")
+    packed_run_tables: int = _limit(100, "tables", "tables in a shared run, at most")
     tables_at_once: int = _limit(
         4, "tables", "tables of a shared run that are worked on at the same time: a small one's run is mostly a wait for AWS", least=1
     )

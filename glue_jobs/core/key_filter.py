@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from glue_jobs.core.collation import collation_of
 from glue_jobs.core.ids import change_of_name
+from glue_jobs.core.keys import decode_bound
 from glue_jobs.core.record import DataFile
 
 FOLDER = "key_filters/"  # below the folder of change records
@@ -29,6 +30,7 @@ LEAST_FILES, LEAST_BYTES = 16, 64 * 1024 * 1024  # of candidates: with fewer of 
 LEAST_SPREAD = 1.5  # candidates that a key meets on average; where ranges tell files apart it is one
 MOST_ROWS_A_FILE = 8  # changed keys for each candidate: with more, hardly a file is without one
 SAMPLE = 32  # filters that are looked at first
+SPREAD_SAMPLE = 200  # files of which is counted how many keys or ranges meet them
 MOST_SAMPLE_HITS = 0.8  # share of the sample above which the other filters are not read
 SMALL_BYTES = 1024 * 1024  # an object below this is always taken into the next one
 
@@ -135,6 +137,14 @@ def decode(data: bytes, signed: str) -> tuple[Entry, ...]:
 def may_pay(rows: int, files: int, size_bytes: int) -> bool:
     """Whether asking filters may be cheaper than opening the candidates. rows: changed keys; files, size_bytes: the candidates."""
     return (files >= LEAST_FILES or (files > 1 and size_bytes >= LEAST_BYTES)) and 0 < rows <= MOST_ROWS_A_FILE * files
+
+
+def overlap(files: Sequence[DataFile], types: Sequence[str]) -> float:
+    """In how many of the files' key ranges a file's least key lies, on average, as far as some of them tell. types: of the key."""
+    ranges = [(decode_bound(types, file.low) or (), decode_bound(types, file.high)) for file in files]
+    some = [ranges[at][0] for at in evenly(len(ranges), SPREAD_SAMPLE)]
+    met = sum(1 for key in some for low, high in ranges if low <= key and (high is None or key[: len(high)] <= high))
+    return met / max(1, len(some))
 
 
 def evenly(count: int, wanted: int) -> list[int]:

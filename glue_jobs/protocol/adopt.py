@@ -55,6 +55,7 @@ class FileReader(Protocol):
     def check_partitions(self, schema: Schema, partitioning: Partitioning, partitions: Iterable[PartitionValues]) -> None: ...
     def raw_columns(self, s3: Any, bucket: str, file: RawFile) -> Schema: ...
     def checked(self, s3: Any, adoption: Adoption) -> Adoption: ...
+    def keep_filters(self, s3: Any, adoption: Adoption, change: str) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -195,8 +196,12 @@ def adopt_with(reader: FileReader, wish: AdoptWish, dry_run: bool = False) -> Ac
             run.note = "dry run: nothing was changed"
             return
 
-        def work(_: str) -> Work:
+        def work(change: str) -> Work:
             check_same(planned.listing, _list(run.s3, run.state), run.state.lake)
+            if context.settings.limits.key_filter_bytes:
+                trouble = reader.keep_filters(run.s3, planned.adoption, change)
+                if trouble:
+                    context.log.event("no-key-filters", error=trouble[:500])
             return planned.adoption.work()
 
         run.change(work, action="adopt", files=len(planned.adoption.files), bytes=planned.adoption.size_bytes)

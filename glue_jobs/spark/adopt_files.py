@@ -21,6 +21,7 @@ from glue_jobs.core.dms_columns import OP_COLUMN
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.foreign_folder import Footer, folder_changed
 from glue_jobs.core.keys import Bound, encode_bound
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.partitioning import Partitioning, PartitionValues
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawFile
@@ -30,9 +31,13 @@ from glue_jobs.spark.arrow_types import conform, lake_type_of
 from glue_jobs.spark.data_files import read_rows
 from glue_jobs.spark.dms_files import OPERATIONS, damage_named, dms_schema
 from glue_jobs.spark.doubled_keys import BUCKET_ROWS, find_doubled
+from glue_jobs.spark.first_filters import FirstFilters
 from glue_jobs.spark.key_columns import bounds, normalised_keys
+from glue_jobs.spark.key_filter_bits import hashes_of
+from glue_jobs.spark.key_filters import keep_first
 from glue_jobs.spark.key_hashes import Hashes, key_hashes
 from glue_jobs.spark.partition_columns import with_partition_columns
+from glue_jobs.spark.place import Shape
 from glue_jobs.spark.verify_files import THREADS
 
 FOOTER_THREADS = 16
@@ -45,8 +50,11 @@ _OF_DMS = frozenset({"unsupported-type", "reserved-column", "column-twice", "bad
 class AdoptReader:
     """Reads the files of a folder that is to be adopted, as they were listed. threads, bucket_rows: as of verify_files."""
 
+    key_filter_bytes = Limits().key_filter_bytes
+
     def __init__(self, threads: int = THREADS, bucket_rows: int = BUCKET_ROWS) -> None:
         self._threads, self._bucket_rows = threads, bucket_rows
+        self._filters: dict[str, FirstFilters] = {}
 
     def footers(self, s3: Any, lake: S3Uri, files: Mapping[str, RawFile], has_source: bool) -> list[Footer]:
         """The footers of the files (path → object). Raises TableBlocked naming the first that is no Parquet file that the lake can hold."""
@@ -76,7 +84,10 @@ class AdoptReader:
     def checked(self, s3: Any, adoption: Adoption) -> Adoption:
         """The adoption with each file's exact key bounds. Refuses null keys, keys that come twice, and rows marked as deleted."""
         lake, snapshot = adoption.state.lake, adoption.snapshot
-        keys = _Keys(s3, adoption)
+        state = adoption.state
+        filters = FirstFilters(Shape(str(state.path), adoption.schema, state.primary_key, state.partitioning), self.key_filter_bytes)
+        self._filters[str(lake)] = filters
+        keys = _Keys(s3, adoption, filters)
         found: list[DataFile] = []
 
         def hashed() -> Iterator[tuple[DataFile, Hashes]]:
@@ -96,6 +107,12 @@ class AdoptReader:
             )
         return replace(adoption, files=tuple(found), keys_checked=True)
 
+    def keep_filters(self, s3: Any, adoption: Adoption, change: str) -> str:
+        """Keep the key filters of the files that `checked` read, for the first batch; what was wrong, '' for nothing."""
+        lake = adoption.state.lake
+        filters = self._filters.pop(str(lake), None)
+        return "" if filters is None else keep_first(s3, lake, change, filters.shape, filters.made())
+
 
 @dataclass(frozen=True)
 class _Keys:
@@ -103,6 +120,7 @@ class _Keys:
 
     s3: Any
     adoption: Adoption
+    filters: FirstFilters
 
     def read(self, file: DataFile) -> tuple[DataFile, Hashes]:
         """The file with its key bounds, and a hash of each row's key."""
@@ -110,6 +128,7 @@ class _Keys:
         where = str(state.lake.join(file.path))
         key_schema = tuple(column for column in schema if column.name in state.primary_key)
         hashes: list[Hashes] = [np.empty(0, np.uint64)]
+        noted: list[Hashes] = []
         extremes: tuple[Bound, Bound] | None = None
         row = 0
         with _told_of_the_folder(where):
@@ -122,8 +141,12 @@ class _Keys:
                     _refuse_nulls(keys, state.primary_key, where, row)
                     hashes.append(key_hashes(normalised_keys(keys, state.primary_key)))
                     extremes = _widened(extremes, bounds(keys, state.primary_key))
+                    if self.filters.wanted:
+                        noted.append(hashes_of(keys, self.filters.shape))
                 row += table.num_rows
-        return self._bounded(file, extremes), np.concatenate(hashes)
+        bounded = self._bounded(file, extremes)
+        self.filters.note(bounded, noted)
+        return bounded, np.concatenate(hashes)
 
     def _bounded(self, file: DataFile, extremes: tuple[Bound, Bound] | None) -> DataFile:
         if extremes is None:

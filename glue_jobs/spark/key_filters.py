@@ -23,6 +23,7 @@ from glue_jobs.core.key_filter import (
     LEAST_SPREAD,
     MOST_SAMPLE_HITS,
     SAMPLE,
+    SPREAD_SAMPLE,
     Entry,
     KeyFilter,
     Stored,
@@ -35,7 +36,7 @@ from glue_jobs.core.key_filter import (
     signature,
     to_absorb,
 )
-from glue_jobs.core.paths import changes_folder
+from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.key_filter_bits import Hashes, hashes_of, may_hold
@@ -49,7 +50,6 @@ THREADS = 4
 HEAD_BYTES = 256 * 1024  # fetched first of an object: mostly its index, or all of it
 PIECE_BYTES = 4 * 1024 * 1024  # fetched at once
 GAP_BYTES = 64 * 1024  # between two filters that are fetched together
-SPREAD_SAMPLE = 200  # candidates of which is counted how many keys meet them
 TROUBLE = (DmslakeError, ClientError, BotoCoreError, ValueError)
 
 
@@ -142,6 +142,18 @@ def keep(place: Place, shape: Shape, found: Search, made: Sequence[KeyFilter], l
     except TROUBLE as error:
         return _told(error)
     return trouble
+
+
+def keep_first(s3: Any, lake: S3Uri, change: str, shape: Shape, made: Sequence[KeyFilter]) -> str:
+    """Keep the filters of a table that has none yet; what was wrong, '' for nothing. change: the one that they are written with."""
+    if not made:
+        return ""
+    folder = changes_folder(lake).join(FOLDER)
+    try:
+        write_bytes(s3, folder.bucket, folder.key + change + ENDING, encode(signature(shape.key, shape.key_types), made))
+    except TROUBLE as error:
+        return _told(error)
+    return ""
 
 
 def _told(error: Exception) -> str:

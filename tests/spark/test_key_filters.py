@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import uuid
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from glue_jobs.aws.clients import Clients
+from glue_jobs.aws.clients import Clients, worker_s3
 from glue_jobs.aws.objects import list_files, read_bytes, write_bytes
 from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.key_filter import FOLDER, decode, head_bytes, is_filter_name, signature
@@ -18,9 +20,11 @@ from glue_jobs.core.paths import changes_folder
 from glue_jobs.protocol.forget import look
 from glue_jobs.protocol.verify import Place
 from glue_jobs.spark import key_filters
+from glue_jobs.spark.place import CLIENT_VARIABLES
+from tests.aws.faults import Injected, s3_error
 from tests.spark.tables import WorkTable
 from tests.spark.test_requests import counted
-from tests.work_tables import MakeTable
+from tests.work_tables import IN_PROCESS, MakeTable
 
 COLUMNS = pa.schema([("id", pa.string()), ("part", pa.int32()), ("name", pa.string())])
 FILES, ROWS = 40, 30
@@ -163,6 +167,55 @@ def test_filters_may_be_deleted_at_any_time(source: Source) -> None:
     assert source.change(range(2))[0] == 2
     source.check()
     assert s3.get_object(Bucket="lake", Key=folder.key + "notes.txt")["Body"].read() == b"of others"
+
+
+@pytest.mark.parametrize(("operation", "spared"), [("ListObjectsV2", 0), ("GetObject", 0), ("PutObject", FILES - 2)])
+def test_a_refused_request_for_filters_stops_nothing(source: Source, operation: str, spared: int) -> None:
+    """The batch is applied, and its details say what was refused; the next one goes on with what is there."""
+    source.change(range(2))
+    worker = worker_s3((name, IN_PROCESS[name]) for name in CLIENT_VARIABLES if name in IN_PROCESS)
+
+    refusing = True
+
+    def refuse(request: Any) -> Any:
+        return s3_error(403, "AccessDenied") if refusing and "key_filters" in request.url else None
+
+    Injected(worker, operation, *[refuse] * 200)
+    _, found, trouble = source.change(range(2))
+    refusing = False
+
+    source.check()
+    assert (found, "AccessDenied" in trouble) == (spared, True)
+    assert source.change(range(2))[0] <= 4
+    source.check()
+
+
+def adopted(table: WorkTable, keys: list[str]) -> WorkTable:
+    """20 files of another program with these keys."""
+    s3, lake = table.clients.s3, table.out_path
+    for at in range(20):
+        mine = keys[at * 20 : at * 20 + 20]
+        data = io.BytesIO()
+        pq.write_table(pa.table({"id": mine, "part": pa.array([1] * 20, pa.int32()), "name": mine}), data)
+        s3.put_object(Bucket=lake.bucket, Key=f"{lake.key}part-{at:05}.parquet", Body=data.getvalue())
+    table.edit(LastFullLoadDate="2999-01-01 00:00:00", LastIncrementalFile=f"{table.path}0.parquet")
+    assert table.run("Adopt") == 0, table.item()["LastRun"]
+    return table
+
+
+def test_an_adopted_table_has_filters_from_the_start(quick_table: MakeTable) -> None:
+    """Its keys are read to look for doubled ones; the first batch opens what holds a key. Where ranges tell files apart there are none."""
+    keys = [row[0] for row in random_rows()][:400]
+    table, other = adopted(quick_table(COLUMNS), keys), adopted(quick_table(COLUMNS), sorted(keys))
+    assert (len(filtered_paths(table)), filter_keys(other)) == (20, [])
+
+    table.cdc([("D", (keys[25], 1, keys[25])), ("U", (keys[7], 1, "new"))])
+    assert table.run(small_file_bytes="0") == 0, table.last_run()
+
+    assert table.counts() == (0, 1, 1)
+    assert table.head().details["files_searched"] == 2
+    assert len(table.rows()) == 399
+    table.check_folder()
 
 
 def test_where_most_files_hold_a_changed_key_no_filter_is_made(source: Source) -> None:

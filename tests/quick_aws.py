@@ -18,11 +18,11 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.httpsession import URLLib3Session
 from moto.core.base_backend import BackendDict
-from moto.core.serialize import AttributePicker
 from moto.s3.models import FakeKey, FakeMultipart
 
 from infra.local.cloudformation.lake import lake_lifecycle
 from infra.local.embedded import WAIT_SECONDS
+from infra.local.quick_moto import make_requests_quick
 from infra.local.server import EmbeddedApp, make_listings_quick
 from infra.local.session import aws_environment, embedded_client, embedded_session
 from tests.aws.faults import RawBody
@@ -41,6 +41,7 @@ class QuickAws:
 
     def __init__(self, account: str = ACCOUNT, raw: str = "s3://quick-raw/dms/", lake: str = "s3://quick-lake/lake/") -> None:
         make_listings_quick()
+        make_requests_quick()
         self.raw, self.lake = raw, lake
         self._account = account
         self._app = EmbeddedApp(_no_job_runs, frozenset())
@@ -78,7 +79,7 @@ class QuickAws:
     @contextmanager
     def connected(self) -> Iterator[QuickAws]:
         """Requests to its endpoint come here, those to others go their way, and what is stored outlives `mock_aws`."""
-        send, reset, pick = URLLib3Session.send, BackendDict.reset, AttributePicker.__call__
+        send, reset = URLLib3Session.send, BackendDict.reset
 
         def route(session: URLLib3Session, request: Any) -> Any:
             return self.answer(request) if urlsplit(request.url).port == PORT else send(session, request)
@@ -86,7 +87,6 @@ class QuickAws:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(URLLib3Session, "send", route)
             patch.setattr(BackendDict, "reset", lambda *_: self._spared(reset))
-            patch.setattr(AttributePicker, "__call__", _quick(pick))
             yield self
 
     def create(self) -> None:
@@ -154,19 +154,6 @@ class QuickAws:
         environ["CONTENT_LENGTH"] = str(len(body))
         environ["HTTP_X_MOTO_ACCOUNT_ID"] = self._account
         return environ
-
-
-def _quick(slow: Any) -> Any:
-    """Let moto look up a DynamoDB value's type in its dictionary, instead of trying five spellings of each of ten types."""
-
-    def pick(self: AttributePicker, context: Any) -> Any:
-        if type(context.obj) is dict:
-            parent = getattr(context.shape, "parent", None)
-            if parent is not None and parent.name == "AttributeValue":
-                return context.obj.get(context.key)
-        return slow(self, context)
-
-    return pick
 
 
 def _no_job_runs(environ: Any, start_response: Any) -> Iterable[bytes]:

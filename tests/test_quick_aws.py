@@ -93,3 +93,31 @@ def test_a_defect_is_an_answer(quick_aws: QuickAws) -> None:
 
     assert answer.status_code == 500
     assert "JSONDecodeError" in answer.text
+
+
+def test_a_value_of_every_type_comes_back(quick_aws: QuickAws, quick_clients: Clients) -> None:
+    """Also false, empty ones and one in another: values are written past moto's guesses at their names."""
+    values: dict[str, Any] = {
+        "path": {"S": "types/"}, "text": {"S": ""}, "number": {"N": "0"}, "bytes": {"B": b"\0\xff"}, "texts": {"SS": ["a", "b"]},
+        "numbers": {"NS": ["1"]}, "parts": {"BS": [b"\0"]}, "no": {"BOOL": False}, "nothing": {"NULL": True},
+        "list": {"L": [{"S": "x"}, {"L": []}, {"M": {"no": {"BOOL": False}}}]}, "map": {"M": {"S": {"N": "1"}, "empty": {"M": {}}}},
+    }  # fmt: skip
+
+    quick_clients.dynamodb.put_item(TableName=quick_aws.state_table, Item=values)
+
+    key = {"path": values["path"]}
+    assert quick_clients.dynamodb.get_item(TableName=quick_aws.state_table, Key=key)["Item"] == values
+    quick_clients.dynamodb.delete_item(TableName=quick_aws.state_table, Key=key)
+
+
+def test_signatures_name_key_region_and_service(quick_aws: QuickAws) -> None:
+    """Which is what moto reads of them; two requests of one client don't have each other's."""
+    seen: list[str] = []
+    clients = make_clients({**quick_aws.environment(), "AWS_REGION": "eu-west-1"})
+    for client in (clients.s3, clients.dynamodb):
+        client.meta.events.register("before-send", lambda request, **_: seen.append(request.headers["Authorization"].decode()))
+
+    clients.s3.list_buckets()
+    clients.dynamodb.list_tables()
+
+    assert [text.split("/")[2:4] for text in seen] == [["eu-west-1", "s3"], ["eu-west-1", "dynamodb"]]

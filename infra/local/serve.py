@@ -23,6 +23,7 @@ from infra.local.cloudformation.resource import backend
 from infra.local.cloudformation.stacks import teach_moto
 from infra.local.glue_api import JobRunApi
 from infra.local.glue_runner import JobRunner, RunRefused
+from infra.local.quick_moto import make_requests_quick
 from infra.local.server import EmbeddedApp, EmbeddedServer, leave_policies_alone, make_listings_quick
 from infra.local.session import embedded_client
 from infra.local.settings import Settings
@@ -35,6 +36,7 @@ def main() -> int:
     settings = Settings(**json.loads(sys.stdin.readline()))
     _allow_many_open_files()
     make_listings_quick()
+    make_requests_quick()
     leave_policies_alone()
     teach_moto()
     put_artifacts(backend("s3"), Path(settings.code_folder))

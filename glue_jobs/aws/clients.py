@@ -146,8 +146,12 @@ def make_clients(environment: Mapping[str, str], deadline: Deadline | None = Non
 
 
 def worker_s3(environment_items: Iterable[tuple[str, str]]) -> S3Client:
-    """The S3 client of this process for the given environment; made once (about 20 ms), also in a forked Spark worker."""
-    return _worker_s3(tuple(sorted(environment_items)), os.getpid())
+    """The S3 client of this process for the given environment; made once, also in a forked Spark worker and for many threads."""
+    with _MAKING:  # sixteen threads that each found none would make sixteen, one after the other
+        return _worker_s3(tuple(sorted(environment_items)), os.getpid())
+
+
+_MAKING = threading.Lock()
 
 
 @functools.lru_cache(maxsize=8)

@@ -52,7 +52,6 @@ def read_heads(
     parquet = [pair for pair in enumerate(files) if not is_csv(pair[1])]
     texts = [pair for pair in enumerate(files) if is_csv(pair[1])]
     keeps = isinstance(engine, DriverEngine)
-    _ = place.s3  # made before the threads start, or each of them would make one
     with ThreadPoolExecutor(FOOTER_THREADS) as pool:
         heads = list(pool.map(HeadOf(place, reading, late, keeps), parquet))
         look = HeadOf(place, replace(reading, beside=_columns(heads)), late, keeps)

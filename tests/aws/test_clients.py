@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -189,3 +191,28 @@ def test_a_worker_makes_its_client_once(environment: dict[str, str]) -> None:
     items = tuple(environment.items())
 
     assert worker_s3(items) is worker_s3(items[::-1])
+
+
+def test_threads_that_want_the_worker_client_at_once_get_one(environment: dict[str, str]) -> None:
+    """Making one takes as long as a dozen requests."""
+    items, all_here = (*environment.items(), ("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:13")), threading.Barrier(8)
+
+    def ask(_: int) -> int:
+        all_here.wait(60)
+        return id(worker_s3(items))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(ask, range(8)))) == 1
+
+
+def test_clients_beside_others_have_a_deadline_of_their_own(environment: dict[str, str]) -> None:
+    """Of the same session, and to the same endpoints."""
+    first, own = make_clients(environment, Deadline()), Deadline()
+
+    other = first.beside(own)
+    own.set(PAST)
+
+    assert other.s3.meta.endpoint_url == first.s3.meta.endpoint_url
+    with pytest.raises(LeaseLost):
+        other.s3.put_object(Bucket="any", Key="any", Body=b"")
+    first.deadline.check()  # type: ignore[union-attr]

@@ -27,7 +27,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from botocore.awsrequest import AWSResponse
 
-from controller.gather import Question, survey
+from controller.gather import Question, read_outlines, survey
 from controller.plan import RunPlan, join_plans, plan_one
 from glue_jobs.aws.clients import Clients, make_clients
 from glue_jobs.core.ids import record_name
@@ -166,7 +166,7 @@ def plan_all(aws: MadeUpAws, clients: Clients) -> RunPlan:
     """The plan of all tables, as the controller makes it."""
     table: Any = aws
     limits = SETTINGS.limits
-    return join_plans(*survey(clients, table, Question(SETTINGS), NOW, lambda fact: plan_one(fact, NOW, limits)))
+    return join_plans(*survey(clients, table, Question(SETTINGS, files=read_outlines), NOW, lambda fact: plan_one(fact, NOW, limits)))
 
 
 def main(argv: Sequence[str]) -> int:

@@ -25,7 +25,7 @@ from glue_jobs.core.raw_names import TRANSACTIONS, RawListing
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState, default_item, read_state
-from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.protocol.history import read_outline, read_snapshot
 from glue_jobs.protocol.raw import list_raw
 
 THREADS = 16
@@ -268,6 +268,12 @@ def _in_scope(fact: Facts, scope: RawScope | None) -> bool:
 def read_files(s3: Any, state: TableState, limits: Limits) -> tuple[Snapshot, RawListing]:
     """The head's snapshot, and the raw files that a plan may look at."""
     snapshot = read_snapshot(s3, state.lake, state.head) if state.head else Snapshot()
+    return snapshot, list_raw(s3, state, snapshot, limits)
+
+
+def read_outlines(s3: Any, state: TableState, limits: Limits) -> tuple[Snapshot, RawListing]:
+    """The same, the snapshot without its files where there are many: enough for a plan and a status."""
+    snapshot = read_outline(s3, state.lake, state.head) if state.head else Snapshot()
     return snapshot, list_raw(s3, state, snapshot, limits)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from controller.dispatch import Dispatch, Dispatched, RunOutcome
-from controller.gather import Facts, Gathered, Question, gather, survey
+from controller.gather import Facts, Gathered, Question, gather, read_outlines, survey
 from controller.host import Host
 from controller.plan import PlannedRun, RunPlan, join_plans, plan_one
 from controller.report import RunReport, build_report
@@ -44,10 +44,10 @@ class Session:
     def survey(
         self, digest: Callable[[Facts, datetime, Limits], _R], paths: Sequence[str] = (), **question: Any
     ) -> tuple[Gathered, tuple[_R, ...]]:
-        """The same without the tables' files, and what `digest` makes of each table while it has them."""
+        """The same without the tables' files, and what `digest` makes of each table, which has raw files and an outline of the lake's."""
         now, limits = self.host.now(), self.settings.limits
         with translated():
-            asked = Question(self.settings, tuple(paths), **question)
+            asked = Question(self.settings, tuple(paths), **{"files": read_outlines, **question})
             return survey(self.clients, self.table, asked, now, lambda fact: digest(fact, now, limits))
 
     def plan(self, *, create: bool) -> RunPlan:

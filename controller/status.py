@@ -120,7 +120,7 @@ def status_of(fact: Facts, now: datetime, limits: Limits) -> TableStatus:
         pending_files=files,
         pending_bytes=size,
         rows=fact.snapshot.rows,
-        files=len(fact.snapshot.files),
+        files=fact.snapshot.file_count,
         bytes=fact.snapshot.size_bytes,
         head=state.head,
         cursor=state.cursor,

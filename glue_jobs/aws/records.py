@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable, TypeVar
 
 from glue_jobs.aws.objects import list_files, read_bytes, write_bytes
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.ids import attachment_name, change_of_record, record_name
 from glue_jobs.core.paths import S3Uri, changes_folder
-from glue_jobs.core.record import ChangeRecord, from_json, to_json
+from glue_jobs.core.record import ChangeRecord, beginning, from_json, to_json
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+_T = TypeVar("_T")
 COMPRESS_ABOVE_BYTES = 1_000_000
 READ_THREADS = 16
+BEGINNING_BYTES, BEGINNING_TEXT_BYTES = (
+    131_072,
+    1_048_576,
+)  # of a record that is not wanted whole: what there is beside the files of a large table's checkpoint fits in
 
 
 def write_record(s3: S3Client, out_path: S3Uri, record: ChangeRecord) -> str:
@@ -61,17 +67,55 @@ def read_attachment(s3: S3Client, out_path: S3Uri, name: str) -> bytes:
 def read_record(s3: S3Client, out_path: S3Uri, change_id: str, *, with_checkpoint: bool = True) -> ChangeRecord:
     """The record of one change; raises TableBlocked, code record-gone, if there is none.
 
-    Without the checkpoint, which is most of a record, a walk through many changes is several times faster.
+    Without the checkpoint, which is most of a record, the bytes read don't grow with the table.
     """
+    if with_checkpoint:
+        return _find(out_path, change_id, lambda uri: _decode(read_bytes(s3, uri.bucket, uri.key), uri, True))
+    return _find(out_path, change_id, lambda uri: _read_beginning(s3, uri, with_checkpoint=False)[0])
+
+
+def read_record_outline(s3: S3Client, out_path: S3Uri, change_id: str) -> tuple[ChangeRecord, bool]:
+    """(the same record, maybe without the files of its checkpoint; whether it is whole)."""
+    return _find(out_path, change_id, lambda uri: _read_beginning(s3, uri, with_checkpoint=True))
+
+
+def _read_beginning(s3: S3Client, uri: S3Uri, *, with_checkpoint: bool) -> tuple[ChangeRecord, bool]:
+    where = f"{uri.bucket}/{uri.key}"
+    try:
+        data = read_bytes(s3, uri.bucket, uri.key, start=0, stop=BEGINNING_BYTES)
+    except TableBlocked as error:
+        if error.code != "raw-file-changed":  # an empty object has no range
+            raise
+        data = b""
+    is_whole = len(data) < BEGINNING_BYTES
+    if is_whole and with_checkpoint:
+        return _decode(data, uri, True), True
+    part = beginning(_unpacked(data, uri), with_checkpoint=with_checkpoint)
+    if part is None and is_whole:
+        return _decode(data, uri, with_checkpoint), True
+    if part is None:
+        return _decode(read_bytes(s3, uri.bucket, uri.key), uri, with_checkpoint), True
+    return from_json(part, where, with_checkpoint=with_checkpoint), False
+
+
+def _unpacked(data: bytes, uri: S3Uri) -> str:
+    """The text whose beginning the bytes are, '' if they are damaged."""
+    try:
+        whole = zlib.decompressobj(wbits=31).decompress(data, BEGINNING_TEXT_BYTES) if uri.key.endswith(".gz") else data
+    except zlib.error:
+        return ""
+    return whole.decode(errors="ignore")
+
+
+def _find(out_path: S3Uri, change_id: str, read: Callable[[S3Uri], _T]) -> _T:
+    """What `read` makes of the change's record under that one of its two names that is there."""
     plain = changes_folder(out_path).join(record_name(change_id, False))
     for uri in (plain, changes_folder(out_path).join(record_name(change_id, True))):
         try:
-            data = read_bytes(s3, uri.bucket, uri.key)
+            return read(uri)
         except TableBlocked as error:
             if error.code != "raw-file-gone":
                 raise
-            continue
-        return _decode(data, uri, with_checkpoint)
     raise blocked(
         "record-gone",
         f"the change record of {change_id} is not there",

@@ -60,7 +60,7 @@ def _has_older(snapshot: Snapshot, listing: RawListing) -> bool:
 
 def may_be_truncate(state: TableState, snapshot: Snapshot, listing: RawListing) -> bool:
     """Whether it must be known how raw files expire: the table has rows to lose, and nothing that they came from is left."""
-    return state.on_raw_files_gone == TRUNCATE and bool(snapshot.files) and raw_gone(snapshot, listing).is_all
+    return state.on_raw_files_gone == TRUNCATE and bool(snapshot.file_count) and raw_gone(snapshot, listing).is_all
 
 
 def truncate_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime) -> str:

@@ -250,9 +250,42 @@ _NESTED: dict[tuple[str, str], type[Any]] = {
 _T = TypeVar("_T")
 
 
+_CHECKPOINT, _FILES = '\n"checkpoint":', '\n"files":'  # JSON texts have no line break of their own in them
+
+
 def to_json(record: ChangeRecord) -> str:
-    """The record as JSON text, `format` first, fields that have their default left out."""
-    return json.dumps({"format": FORMAT, **_sparse(record)}, ensure_ascii=False, separators=(",", ":"))
+    """The record as JSON text, `format` first, fields that have their default left out.
+
+    The checkpoint comes last, on a line of its own, and its files, which are most of it, on the next: who does not need them reads the
+    beginning of the text only (`beginning`).
+    """
+    data = {"format": FORMAT, **_sparse(record)}
+    checkpoint = data.pop("checkpoint", None)
+    if checkpoint is None:
+        return _dumps(data)
+    files = checkpoint.pop("files", None)
+    inside = _dumps(checkpoint)
+    if files is not None:
+        inside = f"{inside[:-1]}{',' if checkpoint else ''}{_FILES}{_dumps(files)}}}"
+    return f"{_dumps(data)[:-1]},{_CHECKPOINT}{inside}}}"
+
+
+def _dumps(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def beginning(text: str, *, with_checkpoint: bool) -> str | None:
+    """The record's JSON up to its checkpoint, or up to the checkpoint's files, from a text that may break off behind it.
+
+    None where that place is not in the text: it broke off before, or there is no such place, or an older version wrote it.
+    """
+    before, found, rest = text.partition("," + _CHECKPOINT)
+    if not found:
+        return None
+    if not with_checkpoint:
+        return before + "}"
+    inside, found, _ = rest.partition(_FILES)
+    return f"{before},{_CHECKPOINT}{inside.rstrip(',')}}}}}" if found else None
 
 
 def from_json(text: str, where: str, *, with_checkpoint: bool = True) -> ChangeRecord:

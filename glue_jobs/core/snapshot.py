@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.partitioning import Partitioning
@@ -11,8 +11,30 @@ from glue_jobs.core.raw_names import cdc_name, window_start
 from glue_jobs.core.record import ChangeRecord, Checkpoint, Counts, DataFile, Generation, HistoryAt, Input, stands_for, without_upload
 from glue_jobs.core.schema import Schema
 
+TOTALS = "table"  # the detail of a record that has the number of its snapshot's files and their bytes
 CHECKPOINT_EVERY = 10  # records between two checkpoints, at most
 CHECKPOINT_ALWAYS_FILES = 256  # a table of up to so many files has its checkpoint in every record
+
+
+class _LeftOut(Mapping[str, DataFile]):
+    """In the place of files that were not read: whoever asks for one is wrong."""
+
+    def __getitem__(self, path: str) -> DataFile:
+        raise AssertionError("this snapshot was read without its files")
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("this snapshot was read without its files")
+
+    def __len__(self) -> int:
+        raise AssertionError("this snapshot was read without its files")
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Of a snapshot's files."""
+
+    files: int
+    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -20,7 +42,7 @@ class Snapshot:
     """The state of a lake table after `change` ('' before the first). applied, skipped: raw key → input, of this generation,
     names before twice the late window left out. known_from: digits of the first name for which these two are complete.
     stands_for: the ordinary change whose rows these are. awaited: raw key → input that is pending again after an undo and must not
-    be missing when its turn comes.
+    be missing when its turn comes. totals: of a snapshot that was read without its files (`outline`).
     """
 
     change: str = ""
@@ -42,6 +64,7 @@ class Snapshot:
     chain: tuple[str, ...] = ()  # the next record's chain: changes since the last checkpoint, this one included
     erases: tuple[str, ...] = ()  # the erases that the table ever had; a rollback does not undo them
     history: HistoryAt | None = None
+    totals: Totals | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -50,17 +73,21 @@ class Snapshot:
 
     @property
     def rows(self) -> int:
-        return sum(file.rows for file in self.files.values())
+        return self.table_rows if self.totals else sum(file.rows for file in self.files.values())
 
     @property
     def size_bytes(self) -> int:
-        return sum(file.size_bytes for file in self.files.values())
+        return self.totals.size_bytes if self.totals else sum(file.size_bytes for file in self.files.values())
+
+    @property
+    def file_count(self) -> int:
+        return self.totals.files if self.totals else len(self.files)
 
 
-def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
+def apply(parent: Snapshot, record: ChangeRecord, *, with_files: bool = True) -> Snapshot:
     """The snapshot after `record`, whose parent's snapshot is `parent` (any snapshot will do if the record has a checkpoint)."""
     if record.checkpoint is not None:
-        files = {file.path: file for file in record.checkpoint.files}
+        files = {file.path: file for file in record.checkpoint.files} if with_files else {}
         applied = {item.key: item for item in record.checkpoint.applied}
         skipped = {item.key: item for item in record.checkpoint.skipped}
         awaited = {item.key: item for item in record.checkpoint.awaited}
@@ -72,7 +99,7 @@ def apply(parent: Snapshot, record: ChangeRecord) -> Snapshot:
                 f"change {record.id} follows {record.parent or 'nothing'}, not {parent.change or 'nothing'}",
                 "broken-history",
             )
-        files = _files_after(parent, record)
+        files = _files_after(parent, record) if with_files else {}
         same = parent.generation.number == record.generation.number
         inputs = {item.key: item for item in record.inputs}
         applied = {**(parent.applied if same else {}), **inputs}
@@ -146,6 +173,20 @@ def replay(records: Iterable[ChangeRecord]) -> Snapshot:
     for record in records:
         snapshot = apply(snapshot, record)
     return snapshot
+
+
+def outline(records: Iterable[ChangeRecord]) -> Snapshot:
+    """The same without its files: the last record, which may lack those of its checkpoint as the others may, says how many there are."""
+    snapshot, totals = Snapshot(), Totals(0, 0)
+    for record in records:
+        snapshot = apply(snapshot, record, with_files=False)
+        totals = Totals(**record.details[TOTALS]) if TOTALS in record.details else totals
+    return replace(snapshot, files=_LeftOut(), totals=totals)
+
+
+def totals_of(snapshot: Snapshot) -> dict[str, int]:
+    """The detail TOTALS of a record whose snapshot it is."""
+    return {"files": snapshot.file_count, "size_bytes": snapshot.size_bytes}
 
 
 def checkpoint_due(parent: Snapshot, files: int) -> bool:

@@ -21,7 +21,7 @@ from glue_jobs.aws.state_table import Commit, StateTable
 from glue_jobs.core.errors import CommitRefused, LeaseLost
 from glue_jobs.core.history_table import history_after
 from glue_jobs.core.record import ChangeRecord
-from glue_jobs.core.snapshot import Snapshot, apply, checkpoint_due, checkpoint_of
+from glue_jobs.core.snapshot import CHECKPOINT_ALWAYS_FILES, TOTALS, Snapshot, apply, checkpoint_due, checkpoint_of, totals_of
 from glue_jobs.core.state import PERSON_ATTRIBUTES, TableState
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.history import is_landed
@@ -76,7 +76,8 @@ def make_record(
     special = work.like is not None or bool(work.taken_over) or not parent.change
     due = special or checkpoint_due(parent, files)
     checkpoint = checkpoint_of(after, window_hours) if due else None
-    return replace(record, counts=rows, superseded=superseded, checkpoint=checkpoint)
+    details = {**record.details, TOTALS: totals_of(after)} if files > CHECKPOINT_ALWAYS_FILES else record.details
+    return replace(record, counts=rows, superseded=superseded, checkpoint=checkpoint, details=details)
 
 
 def _erases(parent: Snapshot, work: Work, change: str) -> tuple[str, ...]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from glue_jobs.aws.objects import list_files
-from glue_jobs.aws.records import list_hidden_records, list_records, read_record, read_records
+from glue_jobs.aws.records import list_hidden_records, list_records, read_record, read_record_outline, read_records
 from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.history_table import COLUMNS, history_lake, is_changed_by
 from glue_jobs.core.ids import ChangeId, attachment_name
 from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.record import ChangeRecord
-from glue_jobs.core.snapshot import Snapshot, apply, replay
+from glue_jobs.core.snapshot import TOTALS, Snapshot, apply, outline, replay
 
 # Endings of empty objects beside a record.
 DISCARDED = "discarded"  # of a staged change
@@ -26,6 +27,20 @@ def read_snapshot(s3: Any, lake: S3Uri, head: str) -> Snapshot:
     if not head:
         return Snapshot()
     return snapshot_of(s3, lake, read_record(s3, lake, head))
+
+
+def read_outline(s3: Any, lake: S3Uri, head: str) -> Snapshot:
+    """The same without its files where there are many, of which only number, rows and bytes are known: all that a plan needs. What is
+    read does not grow with the table. The files of a small table are there."""
+    if not head:
+        return Snapshot()
+    record, is_whole = read_record_outline(s3, lake, head)
+    if TOTALS not in record.details:  # of a small table, or by an older version
+        return snapshot_of(s3, lake, record if is_whole else read_record(s3, lake, head))
+    chain = () if record.checkpoint is not None or not record.parent else record.chain
+    with ThreadPoolExecutor(max(1, len(chain))) as pool:
+        before = [found for found, _ in pool.map(lambda change: read_record_outline(s3, lake, change), chain)]
+    return outline([*before, record])
 
 
 def snapshot_of(s3: Any, lake: S3Uri, record: ChangeRecord) -> Snapshot:

@@ -49,6 +49,7 @@ _T = TypeVar("_T")
 THREADS = 4
 HEAD_BYTES = 256 * 1024  # fetched first of an object: mostly its index, or all of it
 PIECE_BYTES = 4 * 1024 * 1024  # fetched at once
+SAMPLED_BYTES = 4 * PIECE_BYTES  # with less to read, a look at some first would take more requests than all
 GAP_BYTES = 64 * 1024  # between two filters that are fetched together
 TROUBLE = (DmslakeError, ClientError, BotoCoreError, ValueError)
 
@@ -97,7 +98,8 @@ def search(place: Place, net: NetChanges, files: Sequence[DataFile]) -> Search:
     everything = replace(everything, stored=tuple(stored), trouble=trouble)
     wanted = _entries_of(stored, files)
     hashes = np.sort(hashes_of(net.table, net.shape))
-    first = evenly(len(wanted), SAMPLE) if len(wanted) > 2 * SAMPLE else []
+    is_much = len(wanted) > 2 * SAMPLE and sum(entry.length for _, entry, _ in wanted) > SAMPLED_BYTES
+    first = evenly(len(wanted), SAMPLE) if is_much else []
     answers, trouble = _ask(place, [wanted[at] for at in first], hashes)
     if sum(answers.values()) > MOST_SAMPLE_HITS * len(first) > 0:
         return replace(everything, build_bytes=0)

@@ -233,6 +233,7 @@ def test_a_look_at_some_filters_says_whether_the_others_are_read(
     source.change(range(2))
     (key,) = filter_keys(source.table)
     monkeypatch.setattr(key_filters, "SAMPLE", 4)
+    monkeypatch.setattr(key_filters, "SAMPLED_BYTES", 0)
     monkeypatch.setattr(key_filters, "GAP_BYTES", 0)
     monkeypatch.setattr(key_filters, "HEAD_BYTES", 16)
 

@@ -27,6 +27,8 @@ ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 BATCH_ROWS = 65_536
 SAMPLE_ROWS = 65_536
+# Where the file that is replaced says already which columns may have a dictionary: a part of its rows, at least so many.
+LEAST_SAMPLE_ROWS, SAMPLED_PART = 2048, 8
 COMPRESSION_LEVELS = {"zstd": 1}
 # Of rows in memory to bytes in the file, until the first row group says it better.
 FIRST_RATIO = 0.3
@@ -49,7 +51,8 @@ class DataFileWriter:
         row_group_rows: int = ROW_GROUP_ROWS,
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
-        """schema: the columns of the file. dictionary: the columns to write with one; True: chosen by the first rows.
+        """schema: the columns of the file. dictionary: the columns that may be written with one, of which those are whose values repeat
+        themselves in a few of the first rows; True: any, chosen by many rows.
 
         row_group_bytes: of rows in memory; rows that come together are cut as if all were of their average size.
         """
@@ -93,7 +96,7 @@ class DataFileWriter:
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         if self._writer is None:
-            chosen = low_cardinality(first) if self._dictionary is True else list(self._dictionary or ())
+            chosen = self._chosen(first)
             self._writer = pq.ParquetWriter(
                 self._sink,
                 arrow_schema(self._schema),
@@ -107,6 +110,14 @@ class DataFileWriter:
             )
             self._writer.add_key_value_metadata(METADATA)
         return self._writer
+
+    def _chosen(self, first: pa.Table) -> list[str]:
+        """The columns to write with a dictionary: of unique values it would make the file larger and the writing slower."""
+        if self._dictionary is True:
+            return low_cardinality(first.slice(0, SAMPLE_ROWS))
+        names = [name for name in first.column_names if self._dictionary and name in self._dictionary]
+        rows = min(SAMPLE_ROWS, max(LEAST_SAMPLE_ROWS, first.num_rows // SAMPLED_PART))
+        return low_cardinality(first.select(names).slice(max(0, first.num_rows - rows) // 2, rows))
 
     def close(self) -> int:
         """Write what waits, then the footer; the number of rows."""
@@ -149,12 +160,11 @@ class _Counted:
         return False
 
 
-def low_cardinality(table: pa.Table) -> list[str]:
-    """Columns whose first rows repeat themselves: there a dictionary saves bytes; elsewhere it only costs time."""
-    sample = table.slice(0, SAMPLE_ROWS)
+def low_cardinality(sample: pa.Table) -> list[str]:
+    """Columns whose values repeat themselves: there a dictionary saves bytes; elsewhere it only costs time."""
     return [
         field.name
-        for field, values in zip(table.schema, sample.itercolumns(), strict=True)
+        for field, values in zip(sample.schema, sample.itercolumns(), strict=True)
         if not pt.is_boolean(field.type) and pc.count_distinct(values, mode="all").as_py() * 2 <= sample.num_rows
     ]
 

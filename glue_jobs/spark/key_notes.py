@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 
@@ -42,15 +43,29 @@ class Noting:
     known: frozenset[str] = frozenset()
 
 
+class NotedRows:
+    """Rows on their way to a file, whose keys are hashed as they pass. Passed once."""
+
+    def __init__(self, tables: Iterable[pa.Table], shape: Shape, is_noted: bool) -> None:
+        self.hashes: list[Hashes] = []
+        self._tables, self._shape, self._is_noted = tables, shape, is_noted
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for rows in self._tables:
+            if self._is_noted:
+                self.hashes.append(hashes_of(rows, self._shape))
+            yield rows
+
+
 class KeyNotes:
-    """Makes the key filters of one task's files. Where most files hold a changed key, filters are of no use: then it stops to make those
-    of what is written."""
+    """Makes the key filters of one task's files, some of which may be worked on at the same time. Where most files hold a changed key,
+    filters are of no use: then it stops to make those of what is written."""
 
     def __init__(self, shape: Shape, noting: Noting) -> None:
         self._shape, self._known = shape, noting.known
+        self._lock = threading.Lock()
         self._left = noting.most_bytes if shape.key else 0
         self._balance = SLACK + noting.spared
-        self._written: list[Hashes] = []
 
     def watch(self, opened: OpenFile) -> OpenFile:
         """The file, to be searched."""
@@ -60,29 +75,27 @@ class KeyNotes:
 
     def of_searched(self, opened: OpenFile) -> tuple[KeyFilter, ...]:
         """The filter of a file that `watch` gave, if all its keys were read."""
-        self._balance += 1
+        with self._lock:
+            self._balance += 1
         return self._filter(opened.file, opened.hashes) if isinstance(opened, NotingFile) else ()
 
-    def tables(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    def of_rows(self, tables: Iterable[pa.Table]) -> NotedRows:
         """The tables, on their way to files that are written."""
-        self._written = []
-        self._balance -= 1
-        noting = self._left > 0 and self._balance >= 0
-        for rows in tables:
-            if noting:
-                self._written.append(hashes_of(rows, self._shape))
-            yield rows
+        with self._lock:
+            self._balance -= 1
+            return NotedRows(tables, self._shape, self._left > 0 and self._balance >= 0)
 
-    def of_written(self, files: Sequence[DataFile]) -> tuple[KeyFilter, ...]:
-        """The filter of the file that took the rows of `tables`; of several there is none, because which took which is not known."""
-        return self._filter(files[0], self._written) if len(files) == 1 else ()
+    def of_written(self, files: Sequence[DataFile], rows: NotedRows) -> tuple[KeyFilter, ...]:
+        """The filter of the file that took the rows; of several there is none, because which took which is not known."""
+        return self._filter(files[0], rows.hashes) if len(files) == 1 else ()
 
     def _filter(self, file: DataFile, hashes: Sequence[Hashes]) -> tuple[KeyFilter, ...]:
         """None if these are not the hashes of all rows of the file: a filter without one of its keys would lose a change."""
         if not hashes or sum(map(len, hashes)) != file.rows:
             return ()
         data = packed(np.concatenate(hashes))
-        if data is None or len(data) > self._left:
-            return ()
-        self._left -= len(data)
+        with self._lock:
+            if data is None or len(data) > self._left:
+                return ()
+            self._left -= len(data)
         return (KeyFilter.of(file, data),)

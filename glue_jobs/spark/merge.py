@@ -20,6 +20,7 @@ from glue_jobs.spark.key_notes import KeyNotes, Noting
 from glue_jobs.spark.merge_file import OpenFile, Tally, has_hits, locate, merged
 from glue_jobs.spark.net_changes import DELETE, NetChanges, Unpacker
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.side_by_side import side_by_side
 from glue_jobs.spark.write_files import write_tables
 
 BINS_PER_SLOT = 3
@@ -134,7 +135,7 @@ class _MergeTask:
 
     def __call__(self, task: MergeBin) -> list[FileResult]:
         net, notes = self.shared.get(), KeyNotes(self.shape, self.noting)
-        return [self._one(net, file, file.path in task.locate_only, notes) for file in task.files]
+        return side_by_side(lambda file: self._one(net, file, file.path in task.locate_only, notes), task.files)
 
     def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> FileResult:
         opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
@@ -144,9 +145,9 @@ class _MergeTask:
             return FileResult(file.path, False, (), tally.all_hits(), tally.all_moved(), notes.of_searched(opened))
         if not (self.rewrite_all or has_hits(opened, net)):
             return FileResult(file.path, False, (), tally.all_hits(), tally.all_moved(), notes.of_searched(opened))
-        rows = notes.tables(merged(opened, net, tally))
+        rows = notes.of_rows(merged(opened, net, tally))
         added = write_tables(self.place, self.shape, file.partition, rows, opened.dictionary, split=False)
-        return FileResult(file.path, True, tuple(added), tally.all_hits(), tally.all_moved(), notes.of_written(added))
+        return FileResult(file.path, True, tuple(added), tally.all_hits(), tally.all_moved(), notes.of_written(added, rows))
 
 
 def _insert_tasks(net: NetChanges, results: Sequence[FileResult], absorbers: dict[PartitionValues, DataFile]) -> list[InsertTask]:
@@ -190,8 +191,9 @@ class _InsertRun:
 
     def __call__(self, task: InsertTask) -> Written:
         notes = KeyNotes(self.shape, self.noting)
-        files = write_tables(self.place, self.shape, task.partition, notes.tables([self._rows(task)]))
-        return Written(tuple(files), notes.of_written(files))
+        rows = notes.of_rows([self._rows(task)])
+        files = write_tables(self.place, self.shape, task.partition, rows)
+        return Written(tuple(files), notes.of_written(files, rows))
 
     def _rows(self, task: InsertTask) -> pa.Table:
         net = self.shared.get()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from typing import Any, TypeVar
 
 from glue_jobs.core.collation import collated, collated_as, collation_of, parse_collation
@@ -322,31 +323,47 @@ def without_upload(file: DataFile) -> DataFile:
 def _sparse(value: Any) -> dict[str, Any]:
     """A dataclass as a dict, deeply, without the fields that equal their default."""
     out: dict[str, Any] = {}
-    for item in fields(value):
-        current = getattr(value, item.name)
-        if current == item.default or (item.name == "details" and not current):
+    own: Any = type(value)
+    for name, default in _defaults(own):
+        current = getattr(value, name)
+        if current == default or (name == "details" and not current):
             continue
-        out[item.name] = _plain(current)
+        out[name] = _plain(current)
     return out
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "__dataclass_fields__"):
-        return _sparse(value)
+    if value is None or isinstance(value, (str, int)):
+        return value
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return _sparse(value)
     return dict(value) if isinstance(value, Mapping) else value
+
+
+@cache  # a checkpoint has a hundred thousand files
+def _defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """(name, default) of each field."""
+    return tuple((item.name, item.default) for item in fields(kind))
+
+
+@cache
+def _nested(kind: Any) -> Mapping[str, type[Any] | None]:
+    """Of each field what its JSON objects are, None for plain values."""
+    return {item.name: _NESTED.get((kind.__name__, item.name)) for item in fields(kind)}
 
 
 def _build(kind: type[_T], data: Mapping[str, Any]) -> _T:
     """A dataclass from its JSON; an unknown field is an error, because skipping it could lose what a newer program meant."""
-    known = {item.name for item in fields(kind)}  # type: ignore[arg-type]
-    unknown = set(data) - known
+    own: Any = kind
+    known = _nested(own)
+    unknown = data.keys() - known.keys()
     if unknown:
         raise ValueError(f"unknown field {sorted(unknown)[0]!r} in {kind.__name__}")
     values: dict[str, Any] = {}
     for name, value in data.items():
-        nested = _NESTED.get((kind.__name__, name))
+        nested = known[name]
         if nested is None:
             values[name] = tuple(value) if isinstance(value, list) else value
         elif isinstance(value, list):

@@ -1,4 +1,5 @@
-"""For all tests: cheap folders first, what this machine can't run is left out and said so, no skips in CI."""
+"""For all tests: cheap folders first (in a parallel run the groups that take longest), what this machine can't run is left out and said so,
+no skips in CI."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from infra.local.embedded import EmbeddedAws
 from infra.local.session import aws_environment
 from tests.machine import find_chromium, find_mariadbd, find_python, find_python39
 from tests.quick_clients import remember_models
+from tests.runtimes.spark_runtime import QUICK_JVM
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +31,10 @@ ROOT = Path(__file__).parent.parent
 
 # Cheapest first; a folder that is not named comes last.
 ORDER = ("core", "infra", "model", "aws", "protocol", "controller", ".", "requests", "runtimes", "browser", "local", "spark", "database")
+
+
+# What takes minutes on one worker of a parallel run, longest first: begun last, it would run while the other worker has nothing left.
+LONGEST = ("spark", "test_readme.py", "runtimes", "protocol/test_every_request.py", "database", "stateful/test_table_machine.py")
 
 
 def left_out() -> dict[str, str]:
@@ -57,7 +63,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if any(collection_path.match(f"tests/{pattern}") for pattern in LEFT_OUT) else None
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Puts the embedded AWS's credentials, and nothing of the person's own AWS, into the environment.
 
     Clients in Spark's workers look there. Before any mock_aws: at its end that puts back the environment of its begin, so that
@@ -66,6 +72,10 @@ def pytest_configure() -> None:
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
         os.environ.pop(name, None)
     os.environ.update(aws_environment())
+    os.environ.update(QUICK_JVM)  # for the JVMs of job runs, which live for seconds
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of programs that tests start would compile all of ours each time
+    sys.dont_write_bytecode = False
+    config.option.loadscopereorder = False  # by xdist itself the groups with most tests come first, however short they are
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a shell's background; programs that tests start would ignore Ctrl-C
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -104,24 +114,35 @@ def say_at_end(pytestconfig: pytest.Config) -> Callable[[str], None]:
     return pytestconfig.stash.setdefault(SAID, []).append
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sorts by folder, keeping the order inside: the run fails early where failing is cheap."""
-    places = {folder: place for place, folder in enumerate(ORDER)}
-    items.sort(key=lambda item: places.get(folder_of(item.path), len(ORDER)))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sorts by folder, keeping the order inside: the run fails early where failing is cheap. The workers of a parallel run have the longest
+    groups first: groups are handed out in this order."""
+    is_worker = hasattr(config, "workerinput")
+    items.sort(key=lambda item: place_of(item.path, group_of(item), is_worker))
+
+
+def place_of(path: Path, group: str, is_worker: bool) -> tuple[int, int]:
+    """Where a test stands among all: first the place of its group among the longest, then that of its folder."""
+    folder = folder_of(path)
+    long = LONGEST.index(group) if is_worker and group in LONGEST else len(LONGEST)
+    return long, ORDER.index(folder) if folder in ORDER else len(ORDER)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """In a parallel run the tests of a file stay together, and all that need Spark, a database, another Python or a browser go to one
-    worker each: there is one session, one server, one environment."""
+    worker each: there is one session, one server, one environment. Those of the database have a Spark session of their own: in one group
+    with Spark's they would take longer than half of all."""
     item.add_marker(pytest.mark.xdist_group(group_of(item)))
 
 
 def group_of(item: pytest.Item) -> str:
     """What one worker of a parallel run takes as a whole."""
     folder = folder_of(item.path)
-    if folder in ("spark", "database") or "spark" in getattr(item, "fixturenames", ()):
+    if folder in ("requests", "runtimes", "browser", "database"):
+        return folder
+    if folder == "spark" or "spark" in getattr(item, "fixturenames", ()):
         return "spark"
-    return folder if folder in ("requests", "runtimes", "browser") else item.path.as_posix()
+    return item.path.relative_to(ROOT / "tests").as_posix()
 
 
 def folder_of(path: Path) -> str:
@@ -161,6 +182,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, embedded_aws: EmbeddedAws) -
     from glue_jobs.spark.session import SESSION_CONF
 
     with pytest.MonkeyPatch.context() as patch:
+        for name in QUICK_JVM:  # this one lives long
+            patch.delenv(name, raising=False)
         patch.setenv("JAVA_HOME", find_java_home())
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))

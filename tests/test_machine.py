@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.conftest import LONGEST, place_of
 from tests.machine import find_chromium, find_mariadbd, find_python39
 
 ROOT = Path(__file__).parent.parent
@@ -81,3 +82,14 @@ def test_what_the_machine_lacks_is_left_out_aloud(tmp_path: Path) -> None:
     assert "test_packaged_glue51.py" in done.stdout
     assert "NOT RUN: tests/runtimes/test_*39.py: no Python 3.9" in done.stdout, done.stdout + done.stderr
     assert "NOT RUN: tests/runtimes/test_*_glue60.py: no Python 3.13" in done.stdout
+
+
+def test_in_a_parallel_run_the_longest_groups_begin_first() -> None:
+    """Whatever is named there is there; alone, one run begins with what is cheap."""
+    tests = ROOT / "tests"
+    cheap, costly = tests / "core" / "test_keys.py", tests / "test_readme.py"
+
+    assert all((tests / group).exists() for group in LONGEST)
+    assert place_of(costly, "test_readme.py", True) < place_of(cheap, "core/test_keys.py", True)
+    assert place_of(cheap, "core/test_keys.py", False) < place_of(costly, "test_readme.py", False)
+    assert place_of(cheap, "core/test_keys.py", True) < place_of(tests / "local" / "test_up.py", "local/test_up.py", True)

@@ -32,6 +32,7 @@ from infra.local.demo import TRY_NEXT
 from infra.local.session import embedded_client
 from tests import doc_tables
 from tests.document_shell import ROOT, Block, DocumentShell, blocks
+from tests.runtimes.spark_runtime import QUICK_JVM
 
 README = ROOT / "README.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
@@ -69,7 +70,7 @@ def sh_lines(document: Path) -> list[str]:
 def variables() -> dict[str, str]:
     """A shell with the virtual environment and nothing of AWS, Java or dmslake."""
     path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
-    return {"PATH": path, "HOME": "/nonexistent", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
+    return {"PATH": path, "HOME": "/nonexistent", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8", **QUICK_JVM}
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@
 The raw bucket is made up: a real boto3 client asks, and gets pages of keys that no server keeps, so that a hundred million of them fit.
 The seconds are those of boto3 and of dmslake; those of making the pages are taken off. Each table has ten files that wait.
 
---layout flat, dated, or odd: months come before years, so that no key can be passed over. --first: no table has taken any file yet.
+--layout flat, dated, or odd: months come before years, so that no key can be passed over. --first: no table has taken a file yet.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from benchmarks.costs import LOADS as COST_LOADS
+from benchmarks.costs import text_of
 from controller.cli.call import MEANINGS
 from glue_jobs.core.limits import MIB, Limits
 from glue_jobs.core.schema import ARROW_TO_LAKE, DMS_TO_ARROW, lake_type
@@ -111,6 +113,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "parameters": parameters_table,
     "feed_layouts": feed_layouts_table,
     "feed_formats": feed_formats_table,
+    "costs": lambda: text_of(COST_LOADS),
 }
 
 

@@ -1,4 +1,4 @@
-"""Times in AWS's answers, read quickly: a listing has one for each object, and botocore took three quarters of a listing's time for them."""
+"""Times in AWS's answers, read quickly: a listing has one for each object, and botocore took most of a listing's time for them."""
 
 from __future__ import annotations
 

@@ -10,12 +10,14 @@ from typing import Any
 
 from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.core.errors import TableBlocked, UsageError
+from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord, stands_for
 from glue_jobs.core.undo import PREVIOUS, Wish, parse_to, record_time, rows_path, undone_tail
 
 FOLLOW_ONE_BY_ONE = 6  # records; a walk that goes on is worth a listing
 READ_AT_ONCE = 64
+NEAR_FENCES = 256  # leases back to which the names of records are listed first; only a walk that goes further lists them all
 READ_THREADS = 16
 HISTORY_TODO = "`dmslake history PATH` lists the changes"
 
@@ -28,6 +30,7 @@ class Lineage:
         self._s3, self._lake, self.head = s3, lake, head
         self._records: dict[str, ChangeRecord] = {}
         self._ids: list[str] | None = None
+        self._listed_after = ""
         self._misses = 0
 
     def __call__(self, change: str) -> ChangeRecord:
@@ -42,12 +45,22 @@ class Lineage:
     def _read_ahead(self, change: str) -> None:
         """Read the records up to `change` that come next on the way back. One that can't be read is reported by whoever needs it."""
         if self._ids is None:
-            self._ids = list(list_records(self._s3, self._lake))
-        wanted = [name for name in self._ids if name <= change and name not in self._records][-READ_AT_ONCE:]
+            fence = ChangeId.parse(change).fence - NEAR_FENCES
+            self._list_after(f"{fence:010d}" if fence > 0 else "")
+        wanted = self._wanted(change)
+        if len(wanted) < READ_AT_ONCE and self._listed_after:
+            self._list_after("")
+            wanted = self._wanted(change)
         with ThreadPoolExecutor(READ_THREADS) as pool:
             for record in pool.map(self._read_or_none, wanted):
                 if record is not None:
                     self._records[record.id] = record
+
+    def _list_after(self, after: str) -> None:
+        self._ids, self._listed_after = list(list_records(self._s3, self._lake, after)), after
+
+    def _wanted(self, change: str) -> list[str]:
+        return [name for name in self._ids or () if name <= change and name not in self._records][-READ_AT_ONCE:]
 
     def _read_or_none(self, change: str) -> ChangeRecord | None:
         try:

@@ -6,23 +6,25 @@ import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pytest
 from hypothesis import given
 
-from benchmarks.big_table import BigTable, made
+from benchmarks.big_table import BigTable, KeptObjects, made
 from controller.gather import Facts, read_files, read_outlines
 from controller.plan import plan_one
 from controller.status import status_of
 from glue_jobs.aws.records import BEGINNING_BYTES, read_record, write_record
+from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.paths import changes_folder
+from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.record import ChangeRecord, beginning, from_json, to_json
 from glue_jobs.core.snapshot import CHECKPOINT_ALWAYS_FILES, TOTALS
 from glue_jobs.protocol.history import read_outline, read_snapshot
 from glue_jobs.protocol.lineage import Lineage
-from tests.core.records import RECORDS
+from tests.core.records import RECORDS, minimal
 from tests.core.tables import NOW
 
 FILES = (20, CHECKPOINT_ALWAYS_FILES + 1, 1500)
@@ -123,6 +125,22 @@ def test_what_a_plan_and_a_walk_read_does_not_grow_with_the_table() -> None:
         found.append(dict(s3.requests))
 
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("walked", "listings"), [(5, 0), (60, 1), (1500, 3)])
+def test_a_short_walk_lists_records_from_nearby(walked: int, listings: int) -> None:
+    """Of 1,500 changes, a lease each: one that ends early does not list the names of all."""
+    s3: Any = KeptObjects()
+    lake, before = S3Uri("lake", "lake/sales/orders/"), ""
+    for fence in range(1, 1501):
+        record = minimal(id=str(ChangeId(fence, 1, f"{fence:08x}")), parent=before)
+        write_record(s3, lake, record)
+        before = record.id
+
+    found = list(islice(Lineage(s3, lake, before).back(), walked))
+
+    assert [ChangeId.parse(record.id).fence for record in found] == list(range(1500, 1500 - walked, -1))
+    assert s3.requests["LIST"] == listings
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"format":1}', b"\x1f\x8b"])

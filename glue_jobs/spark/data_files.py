@@ -30,6 +30,9 @@ SAMPLE_ROWS = 65_536
 # Where the file that is replaced says already which columns may have a dictionary: a part of its rows, at least so many.
 LEAST_SAMPLE_ROWS, SAMPLED_PART = 2048, 8
 COMPRESSION_LEVELS = {"zstd": 1}
+# What is held of the columns of a file that is read in pieces: all together, and of each.
+BUFFERS_BYTES = 40 * 1024 * 1024
+LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES = 1024 * 1024, 4 * 1024 * 1024
 # Of rows in memory to bytes in the file, until the first row group says it better.
 FIRST_RATIO = 0.3
 _RESTORE = "roll the table back to a change before this file came, or reload it"
@@ -169,12 +172,22 @@ def low_cardinality(sample: pa.Table) -> list[str]:
     ]
 
 
-def read_data_file(file: Any, name: str = "") -> pq.ParquetFile:
-    """The data file whose bytes are behind `file`. name: its path, for messages; TableBlocked, bad-data-file, if it is damaged."""
+def read_data_file(file: Any, name: str = "", streamed: bool = False) -> pq.ParquetFile:
+    """The data file whose bytes are behind `file`. name: its path, for messages; TableBlocked, bad-data-file, if it is damaged.
+
+    streamed: it is read in pieces, and of each column only so much is held as is being decoded; else of a row group all of it.
+    """
     with _damage(name):
-        parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+        metadata = pq.read_metadata(file)
+        buffer_bytes = _buffer_bytes(metadata.num_columns) if streamed else 0
+        parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=buffer_bytes)
         _ = parquet.schema_arrow, parquet.num_row_groups
         return parquet
+
+
+def _buffer_bytes(columns: int) -> int:
+    """Of each column: large, because each piece is a request, but small where there are many columns."""
+    return min(MOST_BUFFER_BYTES, max(LEAST_BUFFER_BYTES, BUFFERS_BYTES // max(1, columns)))
 
 
 def _damage(name: str) -> AbstractContextManager[None]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
-import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from glue_jobs.spark.shared import BROADCAST_BYTES, Broadcast, Here, InFile, Shared, send_file
 from glue_jobs.spark.task_errors import carried
 
 if TYPE_CHECKING:
@@ -17,38 +16,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-# Shared values that this process has unpacked: a worker lives for many tasks, and a batch's net changes are large.
-_UNPACKED: OrderedDict[str, Any] = OrderedDict()
-_KEEP = 2
 SHUFFLE_BYTES = 32 * 1024 * 1024
-
-
-class Shared(Generic[_T]):
-    """A value that every task reads: packed bytes, unpacked at most once per process."""
-
-    def __init__(self, payload: bytes, unpack: Callable[[bytes], _T], broadcast: Any = None) -> None:
-        self._name = uuid.uuid4().hex
-        self._payload = payload if broadcast is None else b""
-        self._unpack = unpack
-        self._broadcast = broadcast
-
-    def get(self) -> _T:
-        if self._name not in _UNPACKED:
-            payload = self._payload if self._broadcast is None else self._broadcast.value
-            _UNPACKED[self._name] = self._unpack(payload)
-            while len(_UNPACKED) > _KEEP:
-                _UNPACKED.popitem(last=False)
-        value: _T = _UNPACKED[self._name]
-        return value
-
-
-class _Here(Shared[_T]):
-    """A value that stays in this process, unpacked once: tables that are worked on at the same time don't push out each other's."""
-
-    def get(self) -> _T:
-        if not hasattr(self, "_value"):
-            self._value = self._unpack(self._payload)
-        return self._value
 
 
 class Engine(Protocol):
@@ -58,7 +26,7 @@ class Engine(Protocol):
 
     def map(self, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]: ...
 
-    def share(self, payload: bytes, unpack: Callable[[bytes], _R]) -> Shared[_R]: ...
+    def share(self, payload: bytes, unpack: Callable[[Any], _R]) -> Shared[_R]: ...
 
 
 class DriverEngine:
@@ -69,8 +37,8 @@ class DriverEngine:
     def map(self, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
         return [function(item) for item in items]
 
-    def share(self, payload: bytes, unpack: Callable[[bytes], _R]) -> Shared[_R]:
-        return _Here(payload, unpack)
+    def share(self, payload: bytes, unpack: Callable[[Any], _R]) -> Shared[_R]:
+        return Here(payload, unpack)
 
 
 class SparkEngine:
@@ -91,8 +59,11 @@ class SparkEngine:
             return []
         return self.spark.sparkContext.parallelize(list(items), len(items)).map(carried(function)).collect()
 
-    def share(self, payload: bytes, unpack: Callable[[bytes], _R]) -> Shared[_R]:
-        return Shared(b"", unpack, self.spark.sparkContext.broadcast(payload))
+    def share(self, payload: bytes, unpack: Callable[[Any], _R]) -> Shared[_R]:
+        context = self.spark.sparkContext
+        if len(payload) <= BROADCAST_BYTES:
+            return Broadcast(context.broadcast(payload), unpack)
+        return InFile(send_file(context, payload), unpack)
 
 
 class Engines:

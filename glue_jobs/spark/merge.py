@@ -97,7 +97,7 @@ def merge_net_changes(
     bins = pack(found.files, lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT)
     tasks = [MergeBin(tuple(chosen), locate_only) for chosen in bins]
     noting = found.noting(len(bins))
-    results = chain(engine.map(_MergeTask(place, shape, shared, rewrite_all, renames, noting), tasks))
+    results = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), tasks))
     inserts = _insert_tasks(net, results, absorbers)
     used = {task.absorber.path for task in inserts if task.absorber}
     inserts += _rewrites_of_idle_absorbers(results, absorbers, used, rewrite_all)
@@ -125,7 +125,7 @@ def absorbers_of(wanted: set[PartitionValues], files: Sequence[DataFile], small_
 
 
 @dataclass(frozen=True)
-class _MergeTask:
+class MergeTask:
     place: Place
     shape: Shape
     shared: Shared[NetChanges]

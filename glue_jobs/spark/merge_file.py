@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.arrow_types import conform
-from glue_jobs.spark.data_files import dictionary_columns, read_columns, read_data_file, read_rows
+from glue_jobs.spark.data_files import BATCH_ROWS, dictionary_columns, read_columns, read_data_file, read_rows
+from glue_jobs.spark.key_columns import KeyIndex
 from glue_jobs.spark.net_changes import DELETE, NetChanges
 from glue_jobs.spark.partition_columns import with_partition_columns
 from glue_jobs.spark.place import Place, Shape
@@ -66,7 +68,8 @@ class OpenFile:
         bucket, key = place.lake.bucket, place.lake.key + file.path
         with _told_of_the_lake(shape.table):
             source = open_object(place.s3, bucket, key, file.size_bytes, etag=file.etag or None, version=version, whole_up_to=limit)
-            return cls(place, shape, file, read_data_file(source, file.path), file.size_bytes <= limit, renames)
+            is_whole = file.size_bytes <= limit
+            return cls(place, shape, file, read_data_file(source, file.path, streamed=not is_whole), is_whole, renames)
 
     @property
     def dictionary(self) -> list[str]:
@@ -120,48 +123,69 @@ def _told_of_the_lake(table: str) -> Iterator[None]:
 
 def has_hits(opened: OpenFile, net: NetChanges) -> bool:
     """Whether any row of the file has a changed key. Reads the key columns only, and stops at the first hit."""
-    index, _ = _index_for(opened, net)
-    return index is not None and any(index.positions(keys).null_count < keys.num_rows for keys in opened.key_batches())
+    finder = _Finder.of(opened, net)
+    return bool(finder) and any((finder.positions(keys) >= 0).any() for keys in opened.key_batches())
 
 
 def locate(opened: OpenFile, net: NetChanges, tally: Tally) -> None:
     """Count the file's hits without writing anything."""
-    index, start = _index_for(opened, net)
-    if index is None:
+    finder = _Finder.of(opened, net)
+    if not finder:
         return
     code = net.code_of(opened.file.partition)
     for keys in opened.key_batches():
-        _note_hits(_positions(index, keys, start), net, code, tally)
+        _note_hits(finder.positions(keys), net, code, tally)
 
 
 def merged(opened: OpenFile, net: NetChanges, tally: Tally) -> Iterator[pa.Table]:
     """The file's rows after the net changes, in the file's order, in pieces."""
-    index, start = _index_for(opened, net)
+    finder = _Finder.of(opened, net)
     code = net.code_of(opened.file.partition)
     for table in opened.batches():
-        if index is None:
+        if not finder:
             yield table
             continue
-        positions = _positions(index, table, start)
+        positions = finder.positions(table)
         dropped = _note_hits(positions, net, code, tally)
         yield _replaced(table, positions, dropped, net)
 
 
-def _index_for(opened: OpenFile, net: NetChanges) -> tuple[Any, int]:
-    """The index of the net keys in the file's key range, and where that range starts; None if there are none."""
-    if not net.shape.key:
-        return None, 0
-    start, stop = net.slice_for(opened.file)
-    return (net.index.slice(start, stop) if stop > start else None), start
+@dataclass(frozen=True)
+class _Finder:
+    """Finds the net changes of a file's rows: those between `start` and `stop` lie in its key range. False if there are none.
 
+    by_piece: look at each piece's own range first. Where the file is sorted by key, a large batch is then not hashed anew for each piece.
+    """
 
-def _positions(index: Any, table: pa.Table, start: int) -> np.ndarray[Any, Any]:
-    """For each row the place of its key in the net changes, −1 for none."""
-    found = index.positions(table)
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    places = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.where(places >= 0, places + start, -1)
+    net: NetChanges
+    start: int
+    stop: int
+    by_piece: bool
+
+    @classmethod
+    def of(cls, opened: OpenFile, net: NetChanges) -> _Finder:
+        start, stop = net.slice_for(opened.file) if net.shape.key else (0, 0)
+        return cls(net, start, stop, by_piece=not opened.whole and stop - start >= BATCH_ROWS)
+
+    def __bool__(self) -> bool:
+        return self.stop > self.start
+
+    @cached_property
+    def _index(self) -> KeyIndex:
+        return self.net.index.slice(self.start, self.stop)
+
+    def positions(self, rows: pa.Table) -> np.ndarray[Any, Any]:
+        """For each row the place of its key in the net changes, −1 for none."""
+        index, start = self._index, self.start
+        if self.by_piece:
+            low, high = self.net.slice_of_rows(rows)
+            if (high - low) * 2 < len(index):
+                index, start = self.net.index.slice(low, high), low
+        found = index.positions(rows)
+        if isinstance(found, pa.ChunkedArray):
+            found = found.combine_chunks()
+        places = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.where(places >= 0, places + start, -1)
 
 
 def _note_hits(positions: np.ndarray[Any, Any], net: NetChanges, code: int, tally: Tally) -> np.ndarray[Any, Any]:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from glue_jobs.core.keys import decode_bound, slice_of
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark.key_columns import KeyIndex, comparables, normalised_keys, sort_by_key
+from glue_jobs.spark.key_columns import KeyIndex, bounds, comparables, normalised_keys, sort_by_key
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Shape
 
@@ -71,6 +71,11 @@ class NetChanges:
         types = self.shape.key_types
         low, high = decode_bound(types, file.low), decode_bound(types, file.high)
         return slice_of(self.keys, len(self.shape.key), low, high)
+
+    def slice_of_rows(self, rows: pa.Table) -> tuple[int, int]:
+        """The half-open range of rows whose keys lie in the range of these rows' keys."""
+        found = bounds(rows, self.shape.key)
+        return (0, 0) if found is None else slice_of(self.keys, len(self.shape.key), *found)
 
     def code_of(self, partition: PartitionValues) -> int:
         """The code of a data file's partition; −2 if no row of the batch belongs there."""

@@ -1,0 +1,113 @@
+"""What memory a merge needs: one data file in one process, small and large batches, one row group and many.
+
+    python -m benchmarks.memory                              # files of 128 MB and of 1 GB
+    python -m benchmarks.memory --megabytes 128
+
+Prints a line for each case: resident bytes before the merge (Python, Arrow and the batch) and at most. No S3 server is asked; the machine
+may be busy with something else, since only the time would change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.data.base import ROW_BYTES, Base, make_rows
+from benchmarks.folders import ROOT
+from benchmarks.measuring.merge_memory import shape_of
+from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, net_changes
+
+PIECE_ROWS = 500_000
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file of so many megabytes, in one row group or in those of a million rows, and a batch of changes scattered in it."""
+
+    megabytes: int
+    one_group: bool
+    changes: int
+
+    @property
+    def rows(self) -> int:
+        return self.megabytes * MIB // ROW_BYTES
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[128, 1024])
+    parser.add_argument("--changes", type=int, nargs="+", default=[2000, 500_000])
+    given = parser.parse_args(argv)
+    print("file, MB | row groups | changes | MB before | MB at most | GETs | bytes read / file | seconds")
+    with tempfile.TemporaryDirectory() as folder:
+        for megabytes in given.megabytes:
+            for one_group in (True, False):
+                path = Path(folder) / f"{megabytes}-{one_group}.parquet"
+                write_file(path, Case(megabytes, one_group, 0))
+                for changes in given.changes:
+                    print(line(path, Case(megabytes, one_group, changes), measure(path, Case(megabytes, one_group, changes))), flush=True)
+                path.unlink()
+    return 0
+
+
+def write_file(path: Path, case: Case) -> None:
+    """A file of the benchmarks' rows, written piece by piece if it may have row groups."""
+    base = Base(case.rows)
+    rng = np.random.default_rng(1)
+    pieces = (make_rows(np.arange(at, min(at + PIECE_ROWS, case.rows)), base, rng) for at in range(0, case.rows, PIECE_ROWS))
+    if case.one_group:
+        table = pa.concat_tables(list(pieces))
+        pq.write_table(table, path, row_group_size=table.num_rows, compression="snappy", use_dictionary=["status", "qty", "store_id"])
+        return
+    with pq.ParquetWriter(path, base.schema, compression="snappy", use_dictionary=["status", "qty", "store_id"]) as writer:
+        for piece in pieces:
+            writer.write_table(piece)
+
+
+def measure(path: Path, case: Case) -> dict[str, Any]:
+    """One merge in a fresh process. Raises RuntimeError if not all changes hit a row."""
+    with tempfile.TemporaryDirectory() as folder:
+        packed = Path(folder) / "net"
+        changes = pack(packed, case)
+        command = [sys.executable, "-m", "benchmarks.measuring.merge_memory", str(path), str(packed), str(case.rows)]
+        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if measured["hits"] != changes:
+        raise RuntimeError(f"{measured['hits']} of {changes} changes hit a row")
+    return {**measured, "file_bytes": path.stat().st_size}
+
+
+def pack(path: Path, case: Case) -> int:
+    """Write net changes, half of them deletes, as the driver sends them to tasks; their number."""
+    rng = np.random.default_rng(2)
+    numbers = np.sort(rng.choice(case.rows, min(case.changes, case.rows // 2), replace=False))
+    rows = make_rows(numbers, Base(case.rows), rng)
+    ops = pa.array(np.resize(np.array([UPDATE, DELETE], np.int8), len(numbers)))
+    marked = rows.append_column(OP, ops).append_column(POSITION, pa.array(numbers))
+    path.write_bytes(net_changes(marked, shape_of(rows.schema)).pack())
+    return len(numbers)
+
+
+def line(path: Path, case: Case, measured: dict[str, Any]) -> str:
+    groups = "one" if case.one_group else str(pq.read_metadata(path).num_row_groups)
+    read = measured["read_bytes"] / measured["file_bytes"]
+    return (
+        f"{measured['file_bytes'] / 1e6:.0f} | {groups} | {case.changes:,} | {measured['before_bytes'] / 1e6:.0f} | "
+        f"{measured['peak_bytes'] / 1e6:.0f} | {measured['gets']} | {read:.2f} | {measured['seconds']:.1f}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

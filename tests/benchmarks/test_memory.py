@@ -1,0 +1,32 @@
+"""What a merge holds in memory does not grow with the file or with its row groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.memory import Case, measure, write_file
+
+MEGABYTES = 48
+
+
+def needed(folder: Path, case: Case) -> int:
+    path = folder / f"{case.megabytes}-{case.one_group}.parquet"
+    if not path.exists():
+        write_file(path, case)
+    measured = measure(path, case)
+    return int(measured["peak_bytes"] - measured["before_bytes"])
+
+
+def test_a_merge_needs_no_more_memory_for_a_larger_file(tmp_path: Path) -> None:
+    """Held whole, the second file would need 64 MB more, compressed; decoded, several times that."""
+    small, large = (needed(tmp_path, Case(megabytes, True, 2000)) for megabytes in (MEGABYTES, MEGABYTES + 64))
+
+    assert small < 220e6
+    assert large < small + 40e6
+
+
+def test_a_merge_needs_little_more_memory_for_more_changes(tmp_path: Path) -> None:
+    """Net changes are mapped: what is touched of 300,000 of them are some tens of megabytes, which the machine may drop again."""
+    few, many = (needed(tmp_path, Case(MEGABYTES, True, changes)) for changes in (2000, 300_000))
+
+    assert many < few + 90e6

@@ -151,7 +151,7 @@ def made(files: int, changes: int) -> BigTable:
     hidden: dict[str, DataFile] = {}
     begun = max(0, changes - 3 * CHECKPOINT_EVERY)
     for number in range(changes):
-        change = str(ChangeId(1, number + 1, f"{number:08x}"))
+        change = str(ChangeId(number + 1, 1, f"{number:08x}"))
         ids.append(change)
         if 0 < number < begun:  # no snapshot is needed of these: their records are made from those of the end
             snapshot = replace(snapshot, change=change)

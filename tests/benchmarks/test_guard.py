@@ -1,7 +1,7 @@
 """A guard against becoming slow: a batch beside what Spark needs to read and write the same files, with a generous bound.
 
-Not a benchmark: the S3 server is Python, Spark reads and writes the local disk, and other tests run on the same cores. A change that makes
-the merge twice as slow is noticed; figures come from `make bench`.
+Not a benchmark: the S3 server is Python, Spark reads and writes the local disk, and other tests run on the same cores. So the ratio is 2 to
+2.6 here, where it is below 0.5 on a real server; a merge that became twice as slow goes over the bound. Figures come from `make bench`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROWS = 200_000  # 13 MB in 20 files
 REPETITIONS = 2
-BOUND = 2.5
+BOUND = 4.0
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -9,6 +9,7 @@ input's own metadata may describe other columns.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -26,6 +27,7 @@ METADATA = {"org.apache.spark.version": "3.5.6"}
 ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 BATCH_ROWS = 65_536
+WRITE_BYTES = 256 * 1024
 SAMPLE_ROWS = 65_536
 # Where the file that is replaced says already which columns may have a dictionary: a part of its rows, at least so many.
 LEAST_SAMPLE_ROWS, SAMPLED_PART = 2048, 8
@@ -60,7 +62,9 @@ class DataFileWriter:
         row_group_bytes: of rows in memory; rows that come together are cut as if all were of their average size.
         """
         self.rows = 0
-        self._sink, self._schema = _Counted(sink), schema
+        self._sink, self._schema = _Sink(sink), schema
+        # pyarrow writes a page at a time; each call into Python would wait for the thread that has the interpreter.
+        self._stream = pa.BufferedOutputStream(pa.PythonFile(self._sink, mode="w"), WRITE_BYTES)
         self._compression, self._dictionary = compression, dictionary
         self._group_rows, self._group_bytes = row_group_rows, row_group_bytes
         self._writer: pq.ParquetWriter | None = None
@@ -70,8 +74,9 @@ class DataFileWriter:
     @property
     def size_bytes(self) -> int:
         """Bytes that the file has so far, with a guess for the rows that wait for their row group."""
-        ratio = self._sink.size_bytes / self._flushed_bytes if self._flushed_bytes else FIRST_RATIO
-        return self._sink.size_bytes + int(self._waiting_bytes * ratio)
+        written = int(self._stream.tell())
+        ratio = written / self._flushed_bytes if self._flushed_bytes else FIRST_RATIO
+        return written + int(self._waiting_bytes * ratio)
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Take rows; columns are bound by name and cast to the file's schema."""
@@ -101,7 +106,7 @@ class DataFileWriter:
         if self._writer is None:
             chosen = self._chosen(first)
             self._writer = pq.ParquetWriter(
-                self._sink,
+                self._stream,
                 arrow_schema(self._schema),
                 version="2.6",
                 data_page_version="1.0",
@@ -126,26 +131,33 @@ class DataFileWriter:
         """Write what waits, then the footer; the number of rows."""
         self._flush()
         self._open(arrow_schema(self._schema).empty_table()).close()
+        self._stream.flush()
         return self.rows
 
+    def abort(self) -> None:
+        """Write nothing more: what is held is dropped, also when the writer goes out of sight."""
+        self._sink.is_dropped = True
 
-class _Counted:
-    """A sink that counts its bytes and survives pyarrow's closing it."""
+
+class _Sink:
+    """The sink as pyarrow sees it: survives pyarrow's closing it, and takes nothing once it is dropped."""
 
     closed = False
+    is_dropped = False
 
     def __init__(self, sink: Any) -> None:
         self._sink = sink
-        self.size_bytes = 0
+        self._size = 0
 
     def write(self, data: Any) -> int:
         size = memoryview(data).nbytes
-        self._sink.write(data)
-        self.size_bytes += size
+        if not self.is_dropped:
+            self._sink.write(data)
+        self._size += size
         return size
 
     def tell(self) -> int:
-        return self.size_bytes
+        return self._size
 
     def flush(self) -> None:
         """Nothing: the sink decides when its bytes go."""
@@ -177,6 +189,8 @@ def read_data_file(file: Any, name: str = "", streamed: bool = False) -> pq.Parq
 
     streamed: it is read in pieces, and of each column only so much is held as is being decoded; else of a row group all of it.
     """
+    if isinstance(file, io.BytesIO):
+        file = pa.BufferReader(file.getvalue())  # nothing is copied, and nothing asks Python for the next bytes
     with _damage(name):
         metadata = pq.read_metadata(file)
         buffer_bytes = _buffer_bytes(metadata.num_columns) if streamed else 0

@@ -109,6 +109,7 @@ class FileWriter:
 
     def abort(self) -> None:
         if self._sink is not None:
+            self._writer.abort()
             self._sink.abort()
 
 

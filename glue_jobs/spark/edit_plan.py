@@ -142,10 +142,10 @@ def _old_rows(engine: Engine, place: Place, shape: Shape, keys: GivenKeys, files
 def _with_hosts(
     located: tuple[Located, ...], shape: Shape, files: Mapping[str, DataFile], new: pa.Table, place: Place
 ) -> tuple[Located, ...]:
-    """The located files, and in each partition of new rows where none of them is small the smallest small file, to take these up."""
+    """The located files, and in each partition of new rows where none of them is small a small file, to take these up."""
     _, partitions = partitions_of(shape, new)
     small = place.limits.small_file_bytes
     served = {files[each.path].partition for each in located if files[each.path].size_bytes < small}
-    hosts = absorbers_of(set(partitions) - served, list(files.values()), small)
+    hosts = absorbers_of(set(partitions) - served, list(files.values()), small, shape.key_types)
     none = np.empty(0, np.int64)
     return located + tuple(Located(file.path, "", none, none) for file in hosts.values())

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from glue_jobs.core.bins import pack
 from glue_jobs.core.key_filter import KeyFilter
+from glue_jobs.core.keys import decode_bound
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.spark.engine import Engine, Shared, chain
@@ -92,7 +93,7 @@ def merge_net_changes(
     """
     found = found or Search(tuple(candidates(net, files, rewrite_all)))
     shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
-    absorbers = absorbers_of(set(net.partitions), files, place.limits.small_file_bytes)
+    absorbers = absorbers_of(set(net.partitions), files, place.limits.small_file_bytes, shape.key_types)
     locate_only = frozenset(file.path for file in absorbers.values())
     bins = pack(found.files, lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT)
     tasks = [MergeBin(tuple(chosen), locate_only) for chosen in bins]
@@ -114,14 +115,22 @@ def candidates(net: NetChanges, files: Sequence[DataFile], rewrite_all: bool = F
     return [file for file in files if net.shape.key and len(range(*net.slice_for(file)))]
 
 
-def absorbers_of(wanted: set[PartitionValues], files: Sequence[DataFile], small_bytes: int) -> dict[PartitionValues, DataFile]:
-    """For each partition of `wanted`: its smallest small file, which takes up what is inserted there."""
-    chosen: dict[PartitionValues, DataFile] = {}
+def absorbers_of(
+    wanted: set[PartitionValues], files: Sequence[DataFile], small_bytes: int, key_types: Sequence[str] = ()
+) -> dict[PartitionValues, DataFile]:
+    """For each partition of `wanted`: the small file that takes up what is inserted there, if there is one.
+
+    With the types of the key that the files are sorted by, the one whose keys reach furthest: mostly new keys are the greatest, and
+    elsewhere they would widen the key range of one old file after the other. Else the smallest.
+    """
+    chosen: dict[PartitionValues, tuple[Any, DataFile]] = {}
     for file in files:
-        best = chosen.get(file.partition)
-        if file.partition in wanted and file.size_bytes < small_bytes and (best is None or file.size_bytes < best.size_bytes):
-            chosen[file.partition] = file
-    return chosen
+        if file.partition in wanted and file.size_bytes < small_bytes:
+            high = decode_bound(key_types, file.high) if key_types else None
+            rank = (high is not None, high or (), -file.size_bytes)
+            if file.partition not in chosen or rank > chosen[file.partition][0]:
+                chosen[file.partition] = (rank, file)
+    return {partition: file for partition, (_, file) in chosen.items()}
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def _routed(engine: SparkEngine, shape: Shape, joined: Any, files: Sequence[Data
     A row that leaves its partition becomes two: it goes to the old file, where its key is dropped, and to its new partition.
     """
     names, parts = plain_names(shape.schema), _parts(shape)
-    absorbers = absorbers_of({file.partition for file in files}, files, small_bytes)
+    absorbers = absorbers_of({file.partition for file in files}, files, small_bytes, shape.key_types)
     place_of = {file.path: at for at, file in enumerate(files)}
     router = _Router(
         width=len(names),

@@ -6,6 +6,8 @@ import itertools
 
 import pytest
 
+from glue_jobs.core.record import DataFile
+from glue_jobs.spark.merge import absorbers_of
 from tests.lake import cdc_file_name
 from tests.spark.tables import SHOP, WorkTable
 from tests.work_tables import MakeTable
@@ -226,3 +228,16 @@ def test_rows_keep_the_order_of_files_not_of_commit_times(new_table: MakeTable) 
     assert table.last_run()["backward"] == 1
     assert table.snapshot().timestamp_column == "ts"
     assert [column.name for column in table.snapshot().schema] == ["ts", *SHOP.names]
+
+
+def test_inserts_go_where_keys_reach_furthest() -> None:
+    """New keys are mostly the greatest ones: in the smallest file they would make its key range that of the whole table."""
+    small = [DataFile(f"{low}.parquet", size, 10, low=(low,), high=(low + 9,)) for low, size in ((0, 50), (100, 90), (20, 40))]
+    unknown, large = DataFile("unknown.parquet", 1, 10), DataFile("large.parquet", 1000, 10, low=(500,), high=(509,))
+    other = DataFile("p=1/other.parquet", 10, 10, partition=("1",), low=(0,), high=(900,))
+    files = [*small, unknown, large, other]
+
+    assert absorbers_of({()}, files, 100, ("bigint",)) == {(): small[1]}
+    assert absorbers_of({()}, files, 100) == {(): unknown}, "without a key the smallest"
+    assert absorbers_of({(), ("1",), ("2",)}, [unknown, other], 100, ("bigint",)) == {(): unknown, ("1",): other}
+    assert absorbers_of({()}, [large, other], 100, ("bigint",)) == {}

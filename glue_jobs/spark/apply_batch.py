@@ -34,6 +34,8 @@ from glue_jobs.spark.shuffle import merge_by_shuffle
 from glue_jobs.spark.staged_rows import with_rows
 from glue_jobs.spark.timestamps import backward_steps, find_timestamp
 
+# What the driver ranks by itself: its memory has all net changes anyway, and Arrow ranks a million rows while Spark starts its tasks.
+RANK_BYTES, RANK_ROWS = 64 * 1024 * 1024, 2_000_000
 BACKWARD_CHECK_FILES = 200  # reading the timestamp column again of more files than this would cost more than the figure is worth
 
 
@@ -174,7 +176,8 @@ def _merge(engines: Engines, place: Place, task: Task, shape: Shape, heads: Sequ
     input_bytes = sum(head.file.size for head in heads)
     if shape.key and input_bytes > place.limits.broadcast_bytes and not rewrite_all:
         return merge_by_shuffle(engines.spark, place, shape, heads, files), 0
-    rows = ranked_rows(engines.for_bytes(input_bytes), place, shape, heads)
+    few = sum(head.rows for head in heads) <= RANK_ROWS
+    rows = ranked_rows(engines.for_driver(input_bytes, RANK_BYTES if few else 0), place, shape, heads)
     ignored = 0
     if not shape.key:
         inserts = np.asarray(rows[OP]) == INSERT

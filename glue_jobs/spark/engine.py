@@ -81,6 +81,11 @@ class Engines:
             return self._spark
         return DriverEngine() if self._driver_bytes and size_bytes <= self._driver_bytes else self.spark
 
+    def for_driver(self, size_bytes: float, most_bytes: float) -> Engine:
+        """The driver up to `most_bytes`, also beside a running Spark: for work whose outcome the driver must hold anyway, where sending
+        it to Spark and back takes longer than doing it. `driver_bytes` = 0 still means Spark always."""
+        return DriverEngine() if self._driver_bytes and size_bytes <= most_bytes else self.for_bytes(size_bytes)
+
     @property
     def names(self) -> str:
         """What did the work so far: `spark`, or `driver` where it was not started."""

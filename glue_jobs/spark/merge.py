@@ -144,7 +144,8 @@ class MergeTask:
 
     def __call__(self, task: MergeBin) -> list[FileResult]:
         net, notes = self.shared.get(), KeyNotes(self.shape, self.noting)
-        return side_by_side(lambda file: self._one(net, file, file.path in task.locate_only, notes), task.files)
+        one = lambda file: self._one(net, file, file.path in task.locate_only, notes)  # noqa: E731
+        return side_by_side(one, task.files, lambda file: file.size_bytes)
 
     def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> FileResult:
         opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))

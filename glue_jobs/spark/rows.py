@@ -19,6 +19,7 @@ from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS, rank
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import UNIT_BYTES, Unit, read_unit, units_of
 from glue_jobs.spark.raw_file import RawHead
+from glue_jobs.spark.side_by_side import side_by_side
 from glue_jobs.spark.task_errors import carried_rows
 
 LATE = "__late"
@@ -30,7 +31,8 @@ def ranked_rows(engine: Engine, place: Place, shape: Shape, heads: Sequence[RawH
     if isinstance(engine, SparkEngine):
         return collect(without_forms(spark_ranked(engine, place, shape, heads), shape), with_marks(shape.schema))
     units = [unit for head in heads for unit in units_of(head)]
-    tables = [table for unit in units for table in read_unit(place, shape, unit)]
+    read = side_by_side(lambda unit: list(read_unit(place, shape, unit)), units, lambda unit: unit.head.file.size)
+    tables = [table for each in read for table in each]
     rows = pa.concat_tables(tables) if tables else empty(with_marks(shape.schema))
     return keep_late(rank(rows, shape.key), heads)
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from glue_jobs.core.record import DataFile
-
+_T = TypeVar("_T")
 _R = TypeVar("_R")
 
 MOST_FILES = 4
@@ -16,27 +15,30 @@ MOST_FILES = 4
 MOST_BYTES = 16 * 1024 * 1024
 
 
-def side_by_side(function: Callable[[DataFile], _R], files: Sequence[DataFile]) -> list[_R]:
-    """function(file) for each file, in their order, a few at a time: Arrow and sockets let other threads run. Raises what the first failing
-    one raised; none is begun after it, and those at work are waited for, so that nothing goes on unseen."""
-    if len(files) < 2:
-        return [function(file) for file in files]
+def side_by_side(function: Callable[[_T], _R], items: Sequence[_T], size_bytes: Callable[[_T], int]) -> list[_R]:
+    """function(item) for each item, in their order, a few at a time: Arrow and sockets let other threads run. size_bytes: of one's file.
+
+    Raises what the first failing one raised; none is begun after it, and those at work are waited for, so that nothing goes on unseen.
+    """
+    if len(items) < 2:
+        return [function(item) for item in items]
     pool = ThreadPoolExecutor(MOST_FILES, thread_name_prefix="file")
     try:
-        return list(_in_order(pool, function, files))
+        return list(_in_order(pool, function, items, size_bytes))
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _in_order(pool: ThreadPoolExecutor, function: Callable[[DataFile], _R], files: Sequence[DataFile]) -> Iterator[_R]:
+def _in_order(pool: ThreadPoolExecutor, function: Callable[[_T], _R], items: Sequence[_T], size_bytes: Callable[[_T], int]) -> Iterator[_R]:
     waiting: deque[tuple[int, Future[_R]]] = deque()
     held = 0
-    for file in files:
-        while waiting and (len(waiting) >= MOST_FILES or held + file.size_bytes > MOST_BYTES):
-            size, first = waiting.popleft()
+    for item in items:
+        size = size_bytes(item)
+        while waiting and (len(waiting) >= MOST_FILES or held + size > MOST_BYTES):
+            done, first = waiting.popleft()
             yield first.result()
-            held -= size
-        waiting.append((file.size_bytes, pool.submit(function, file)))
-        held += file.size_bytes
+            held -= done
+        waiting.append((size, pool.submit(function, item)))
+        held += size
     for _, last in waiting:
         yield last.result()

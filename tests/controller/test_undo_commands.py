@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 import time
@@ -243,7 +244,7 @@ def test_all_tables_go_back_to_a_time_together(past_world: PastWorld, lake_comma
     done = lake_command("rollback", "--all", "--to", moment, "--output", "json")
 
     assert (done.code, old.rows(), new.visible(), same.rows()) == (0, LOADED, set(), LOADED)
-    outcomes = {table["path"]: table["outcome"] for table in done.json["tables"]}
+    outcomes = {table["path"]: table["outcome"] for table in done.json["tables"] if table["path"].startswith("dmslake-raw/")}
     assert outcomes == {str(old.path): "committed", str(new.path): "committed", str(same.path): "nothing"}
     assert ["Paused" in table.item() for table in (old, new, same)] == [True, True, False]
     assert "Head" not in unloaded.item()
@@ -265,7 +266,8 @@ def test_one_refusal_is_a_refusal_of_all(past_world: PastWorld, lake_command: Co
     assert (done.code, [untouched(table) for table in (good, gone, bad)]) == (1, before)
     assert f"refused: {gone.path}" in done.out
     assert f"refused: {bad.path}" in done.out
-    assert "2 of 3 table(s) refused: nothing was changed" in done.out
+    # Tables without a source, which other tests may have left, count in every scope.
+    assert re.search(r"\n2 of \d+ table\(s\) refused: nothing was changed\n", done.out)
     assert "started" not in done.err
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from glue_jobs.core.errors import TableBlocked
-from glue_jobs.spark import engine as engine_module
+from glue_jobs.spark import shared as shared_module
 from glue_jobs.spark.engine import DriverEngine, Engine, Engines, SparkEngine
+from glue_jobs.spark.shared import Shared
 from glue_jobs.spark.task_errors import brought_back
 
 if TYPE_CHECKING:
@@ -33,16 +34,27 @@ def test_every_task_reads_the_shared_value(engine: Engine) -> None:
     assert engine.map(lambda item: shared.get() + str(item), [1, 2]) == ["ABC1", "ABC2"]
 
 
+class Given(Shared[bytes]):
+    """A value as a task gets it, with a note of each time that it is unpacked."""
+
+    def __init__(self, payload: bytes, unpacked: list[bytes]) -> None:
+        super().__init__(lambda found: unpacked.append(found) or found)
+        self._payload = payload
+
+    def _packed(self) -> bytes:
+        return self._payload
+
+
 def test_a_shared_value_is_unpacked_once_per_process() -> None:
     """And forgotten when newer ones come: a worker lives for many batches."""
     unpacked: list[bytes] = []
-    shared = [DriverEngine().share(bytes([number]), lambda payload: unpacked.append(payload) or payload) for number in range(5)]
+    shared = [Given(bytes([number]), unpacked) for number in range(5)]
 
     for value in shared:
         assert value.get() == value.get()
 
     assert len(unpacked) == 5
-    assert len(engine_module._UNPACKED) <= engine_module._KEEP
+    assert len(shared_module._UNPACKED) <= shared_module._KEEP
 
 
 def test_an_error_in_a_task_comes_back_as_it_was(engine: Engine) -> None:

@@ -14,6 +14,10 @@ def files(*sizes: int) -> list[DataFile]:
     return [DataFile(f"{number}.parquet", size, 1) for number, size in enumerate(sizes)]
 
 
+def size_of(file: DataFile) -> int:
+    return file.size_bytes
+
+
 class Counting:
     """Notes how many files are worked on at once; a file waits until `wanted` are, so that the greatest number shows."""
 
@@ -37,7 +41,7 @@ def test_small_files_are_worked_on_together_and_come_in_order() -> None:
     work = Counting(MOST_FILES)
     many = files(*[1000] * 40)
 
-    assert side_by_side(work, many) == [file.path for file in many]
+    assert side_by_side(work, many, size_of) == [file.path for file in many]
     assert work.most == MOST_FILES
 
 
@@ -45,7 +49,7 @@ def test_big_files_are_worked_on_one_by_one() -> None:
     """Memory is bounded by the bytes of the files in hand."""
     work = Counting(1)
 
-    side_by_side(work, files(MOST_BYTES, MOST_BYTES, 8 * MOST_BYTES))
+    side_by_side(work, files(MOST_BYTES, MOST_BYTES, 8 * MOST_BYTES), size_of)
 
     assert work.most == 1
 
@@ -58,7 +62,7 @@ def test_the_first_failure_is_raised_and_nothing_is_begun_after_it() -> None:
         raise ValueError(file.path)
 
     with pytest.raises(ValueError, match=r"^0\.parquet$"):
-        side_by_side(fail, files(*[1000] * 40))
+        side_by_side(fail, files(*[1000] * 40), size_of)
 
     assert len(begun) <= MOST_FILES
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("file")] == []

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 COMPRESS_ABOVE_BYTES = 1_000_000
 READ_THREADS = 16
-BEGINNING_BYTES, BEGINNING_TEXT_BYTES = (
-    131_072,
-    1_048_576,
-)  # of a record that is not wanted whole: what there is beside the files of a large table's checkpoint fits in
+# Of a record that is not wanted whole: what there is beside the files of a large table's checkpoint fits in.
+BEGINNING_BYTES, BEGINNING_TEXT_BYTES = 128 * 1024, 1024 * 1024
 
 
 def write_record(s3: S3Client, out_path: S3Uri, record: ChangeRecord) -> str:

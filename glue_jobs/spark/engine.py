@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from glue_jobs.spark.shared import BROADCAST_BYTES, Broadcast, Here, InFile, Shared, send_file
+from glue_jobs.spark.shared import BROADCAST_BYTES, Broadcast, Here, InFile, Shared, drop_file, send_file
 from glue_jobs.spark.task_errors import carried
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ class Engine(Protocol):
 
     def share(self, payload: bytes, unpack: Callable[[Any], _R]) -> Shared[_R]: ...
 
+    def drop(self, shared: Shared[Any]) -> None:
+        """No task will read the value any more. What nobody drops goes when the process ends."""
+
 
 class DriverEngine:
     """Runs tasks one after the other in this process."""
@@ -39,6 +42,9 @@ class DriverEngine:
 
     def share(self, payload: bytes, unpack: Callable[[Any], _R]) -> Shared[_R]:
         return Here(payload, unpack)
+
+    def drop(self, shared: Shared[Any]) -> None:
+        """Nothing: it goes with the last who knows it."""
 
 
 class SparkEngine:
@@ -64,6 +70,11 @@ class SparkEngine:
         if len(payload) <= BROADCAST_BYTES:
             return Broadcast(context.broadcast(payload), unpack)
         return InFile(send_file(context, payload), unpack)
+
+    def drop(self, shared: Shared[Any]) -> None:
+        """Small values are Spark's to forget."""
+        if isinstance(shared, InFile):
+            drop_file(self.spark.sparkContext, shared.file_name, self.slots)
 
 
 class Engines:

@@ -105,6 +105,7 @@ def merge_net_changes(
     useful = found.is_useful(sum(1 for result in results if len(result.hits)))
     noting = found.noting(len(inserts)) if useful else Noting()
     written = engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
+    engine.drop(shared)  # a backlog has many batches, and a node one disk
     return _outcome(net, results, inserts, written, useful)
 
 
@@ -135,6 +136,8 @@ def absorbers_of(
 
 @dataclass(frozen=True)
 class MergeTask:
+    """A task of the first step: merges net changes into the files of one bin."""
+
     place: Place
     shape: Shape
     shared: Shared[NetChanges]
@@ -144,7 +147,10 @@ class MergeTask:
 
     def __call__(self, task: MergeBin) -> list[FileResult]:
         net, notes = self.shared.get(), KeyNotes(self.shape, self.noting)
-        one = lambda file: self._one(net, file, file.path in task.locate_only, notes)  # noqa: E731
+
+        def one(file: DataFile) -> FileResult:
+            return self._one(net, file, file.path in task.locate_only, notes)
+
         return side_by_side(one, task.files, lambda file: file.size_bytes)
 
     def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> FileResult:

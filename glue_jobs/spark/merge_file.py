@@ -179,6 +179,8 @@ class _Finder:
         index, start = self._index, self.start
         if self.by_piece:
             low, high = self.net.slice_of_rows(rows)
+            if high == low:
+                return np.full(rows.num_rows, -1, np.int64)
             if (high - low) * 2 < len(index):
                 index, start = self.net.index.slice(low, high), low
         found = index.positions(rows)

@@ -84,32 +84,62 @@ class InFile(Shared[_T]):
 
     def __init__(self, file_name: str, unpack: Callable[[Any], _T]) -> None:
         super().__init__(unpack)
-        self._file_name = file_name
+        self.file_name = file_name
 
     def _packed(self) -> Any:
-        from pyspark import SparkFiles
-
-        return pa.memory_map(SparkFiles.get(self._file_name)).read_buffer()
+        return pa.memory_map(_path_on_node(self.file_name)).read_buffer()
 
 
 _LOCK = threading.Lock()
 
 
 def send_file(context: SparkContext, payload: bytes) -> str:
-    """The name under which tasks of this context find the bytes as a file. The driver's own copy stays as long as the process: a node that
-    joins later asks for it."""
-    path = Path(_folder(os.getpid())) / f"dmslake-{uuid.uuid4().hex}"
+    """The name under which tasks of this context find the bytes as a file, until `drop_file`."""
+    name = f"dmslake-{uuid.uuid4().hex}"
+    path = _drivers_copy(name)
     path.write_bytes(payload)
     with _LOCK:
         context.addFile(str(path))
-    return path.name
+    return name
+
+
+def drop_file(context: SparkContext, name: str, slots: int) -> None:
+    """Give back the disk that a sent file takes: in the driver, and on the nodes that `slots` tasks reach, which mostly are all.
+
+    The files are emptied, not removed: Spark lets a node that joins later fetch every file that was ever sent, and fails where one is gone.
+    """
+    _make_empty(_drivers_copy(name))
+    context.parallelize(range(slots), slots).foreach(_DropOnNode(name))
+
+
+class _DropOnNode:
+    """A task: empties the node's copy of a sent file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, _: int) -> None:
+        _make_empty(Path(_path_on_node(self._name)))
+
+
+def _make_empty(path: Path) -> None:
+    """Put an empty file in its place: whoever has mapped the old one keeps its pages."""
+    empty = path.with_name(f"{path.name}-{uuid.uuid4().hex}")
+    empty.touch()
+    empty.replace(path)
+
+
+def _path_on_node(name: str) -> str:
+    from pyspark import SparkFiles
+
+    return SparkFiles.get(name)
+
+
+def _drivers_copy(name: str) -> Path:
+    return Path(_folder(os.getpid()).name) / name
 
 
 @functools.lru_cache(maxsize=1)
-def _held(process: int) -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="dmslake-shared-")
-
-
-def _folder(process: int) -> str:
+def _folder(process: int) -> tempfile.TemporaryDirectory[str]:
     """A folder of this process's, removed when it ends."""
-    return _held(process).name
+    return tempfile.TemporaryDirectory(prefix="dmslake-shared-")

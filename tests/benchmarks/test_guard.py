@@ -1,7 +1,8 @@
 """A guard against becoming slow: a batch beside what Spark needs to read and write the same files, with a generous bound.
 
 Not a benchmark: the S3 server is Python, Spark reads and writes the local disk, and other tests run on the same cores. So the ratio is 2 to
-2.6 here, where it is below 0.5 on a real server; a merge that became twice as slow goes over the bound. Figures come from `make bench`.
+2.6 here, where it is about 0.5 for a large table on MinIO. A merge that became twice as slow goes over the bound.
+Figures come from `make bench`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import math
 from datetime import date, datetime, timezone
@@ -298,3 +299,18 @@ def test_a_damaged_data_file_is_named() -> None:
             attempt()
         assert caught.value.code == "bad-data-file"
         assert caught.value.todo
+
+
+def test_an_aborted_writer_writes_nothing_more() -> None:
+    """What it holds is dropped, also when Python forgets it: the upload behind it is aborted by then."""
+    sink = io.BytesIO()
+    writer = DataFileWriter(sink, (Column("n", "bigint"),), row_group_rows=10)
+    writer.write(pa.table({"n": list(range(1000))}))
+    before = sink.tell()
+
+    writer.abort()
+    writer.close()
+    del writer
+    gc.collect()
+
+    assert sink.tell() == before

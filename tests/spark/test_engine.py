@@ -69,6 +69,15 @@ def test_an_error_in_a_task_comes_back_as_it_was(engine: Engine) -> None:
     assert (caught.value.message, caught.value.code, caught.value.todo) == ("file s3://raw/x, row 3: ünï", "null-key", "skip it")
 
 
+def test_what_the_driver_holds_anyway_it_does_beside_spark(spark: SparkSession) -> None:
+    """Up to its own bound; not where Spark is asked for always."""
+    engines = Engines(100, spark)
+    assert type(engines.for_bytes(101)) is SparkEngine
+
+    assert [type(engines.for_driver(size, 500)) for size in (500, 501)] == [DriverEngine, SparkEngine]
+    assert type(Engines(0, spark).for_driver(1, 500)) is SparkEngine
+
+
 def test_little_work_stays_in_the_driver(spark: SparkSession) -> None:
     """Up to driver_bytes; with 0 never. Once Spark was needed, it does the rest."""
     del spark

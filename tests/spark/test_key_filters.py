@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,16 @@ from glue_jobs.aws.objects import list_files, read_bytes, write_bytes
 from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.key_filter import FOLDER, decode, head_bytes, is_filter_name, signature
 from glue_jobs.core.paths import changes_folder
+from glue_jobs.core.record import DataFile
+from glue_jobs.core.schema import Column
 from glue_jobs.protocol.forget import look
 from glue_jobs.protocol.verify import Place
 from glue_jobs.spark import key_filters
-from glue_jobs.spark.place import CLIENT_VARIABLES
+from glue_jobs.spark.first_filters import FirstFilters
+from glue_jobs.spark.place import CLIENT_VARIABLES, Shape
 from tests.aws.faults import Injected, s3_error
+from tests.protocol.runs import LONG_LEASE, die, forget_lease
+from tests.protocol.wire import Killed, Request, Wire, once
 from tests.spark.tables import WorkTable
 from tests.spark.test_requests import counted
 from tests.work_tables import IN_PROCESS, MakeTable
@@ -188,6 +194,42 @@ def test_a_refused_request_for_filters_stops_nothing(source: Source, operation: 
     assert (found, "AccessDenied" in trouble) == (spared, True)
     assert source.change(range(2))[0] <= 4
     source.check()
+
+
+def test_a_large_index_is_read_by_two_requests_and_filters_by_more(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one of the latter is refused, the files of its filters are opened."""
+    source.change(range(2))
+    monkeypatch.setattr(key_filters, "HEAD_BYTES", 24)
+    assert source.change(range(2))[1:] == (FILES - 2, "")
+    worker = worker_s3((name, IN_PROCESS[name]) for name in CLIENT_VARIABLES if name in IN_PROCESS)
+    asked, of_index, refusing = 0, 2 * len(filter_keys(source.table)), True
+
+    def refuse(request: Any) -> Any:
+        nonlocal asked
+        asked += "key_filters" in request.url
+        return s3_error(403, "AccessDenied") if refusing and "key_filters" in request.url and asked > of_index else None
+
+    Injected(worker, "GetObject", *[refuse] * 400)
+    searched, spared, trouble = source.change(range(2))
+    refusing = False
+
+    source.check()
+    assert (searched, spared, "AccessDenied" in trouble) == (FILES, 0, True)
+
+
+def test_first_filters_keep_to_their_bytes_and_to_whole_files() -> None:
+    """A filter without one of its file's keys would lose a change."""
+    shape = Shape("t", (Column("id", "bigint"),), ("id",))
+    hashes, file = np.arange(100, dtype=np.uint64), DataFile("a.parquet", 1000, 100, low=(0,), high=(9,))
+    few, enough = FirstFilters(shape, 10), FirstFilters(shape, 10_000)
+
+    few.note(file, [hashes])
+    enough.note(file, [hashes[:99]])
+    for number in range(16):
+        enough.note(replace(file, path=f"{number}.parquet"), [hashes[:50], hashes[50:]])
+
+    assert few.made() == []
+    assert [each.path for each in enough.made()] == [f"{number}.parquet" for number in range(16)]
 
 
 def adopted(table: WorkTable, keys: list[str]) -> WorkTable:
@@ -380,6 +422,62 @@ def test_an_erase_leaves_no_filter_in_any_version(quick_table: MakeTable, tmp_pa
     source.check()
     assert source.change(range(2))[1] == 0
     assert source.change(range(2))[0] == 2
+    source.check()
+
+
+def of_filters(request: Request) -> bool:
+    """Whether it writes, hides or removes an object of key filters."""
+    return request.is_write and (FOLDER in request.key or FOLDER.encode() in request.body)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_batch_may_die_where_it_writes_filters(quick_table: MakeTable, number: int, after: bool) -> None:
+    """Before or after it puts the new object, or hides those that it took in: the next run does the batch, and rows are right."""
+    source = Source(loaded(quick_table(COLUMNS, partition_key="part")))
+    source.change(range(2))
+    wire = Wire()
+
+    def dies(forward: Any) -> Any:
+        if after:
+            forward()
+        return wire.kill()
+
+    wire.rule = once(of_filters, dies, skip=number)
+    with wire.connected(), pytest.raises(Killed):
+        source.change(range(3), lease_seconds=LONG_LEASE)
+    forget_lease(source.table)
+
+    assert source.table.run(small_file_bytes="0") == 0, source.table.last_run()
+    source.check()
+    assert source.change(range(2))[0] <= 4
+    source.check()
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_erase_may_die_where_it_removes_filters(quick_table: MakeTable, tmp_path: Path, after: bool) -> None:
+    """The item says that the erase is not over; who resumes it leaves none."""
+    source = Source(loaded(quick_table(COLUMNS, partition_key="part")))
+    table, s3 = source.table, source.table.clients.s3
+    source.change(range(2))
+    erased = next(row for row in source.rows.values() if row[1] == 7)
+    keys = tmp_path / "keys.csv"
+    keys.write_text(f"id\n{erased[0]}\n")
+    wire = Wire()
+
+    def dies(forward: Any) -> Any:
+        if after:
+            forward()
+        return wire.kill()
+
+    die(wire, table, "Erase", once(of_filters, dies), erase_keys=str(keys))
+
+    assert "Erasing" in table.item()
+    assert table.run("Erase", resume="true") == 0, table.item()["LastRun"]
+    folder = changes_folder(table.out_path).join(FOLDER)
+    assert list(held_versions(s3, folder.bucket, folder.key)) == []
+    assert "Erasing" not in table.item()
+    del source.rows[erased[0]]
     source.check()
 
 

@@ -39,7 +39,7 @@ _R = TypeVar("_R")
 class Facts:
     """What is known of one table. path: the item's key. problem: why the rest could not be read; state is None if not even the item.
 
-    is_new: it has no item yet, or its item was created just now.
+    is_new: it has no item yet, or its item was created just now. is_unread: its files were left for another look (LeftForLater).
     """
 
     path: str
@@ -48,10 +48,15 @@ class Facts:
     listing: RawListing = RawListing()
     problem: DmslakeError | None = None
     is_new: bool = False
+    is_unread: bool = False
 
     def without_files(self) -> Facts:
         """The same without what was read of its files. Of the raw ones the first CDC file stays: it tells that there are some."""
         return replace(self, snapshot=Snapshot(), listing=RawListing(cdc=self.listing.cdc[:1]))
+
+
+class LeftForLater(Exception):
+    """Raised by what reads a table's files: not now. The look takes no longer, and the next one reads on."""
 
 
 @dataclass(frozen=True)
@@ -284,6 +289,8 @@ def _read_files(s3: Any, fact: Facts, question: Question) -> Facts:
         return fact
     try:
         return Facts(fact.path, state, *question.files(s3, state, question.settings.limits), is_new=fact.is_new)
+    except LeftForLater:
+        return replace(fact, is_unread=True)
     except Exception as error:  # noqa: BLE001 - one table's failure becomes its own report, the others go on
         return Facts(fact.path, state, problem=aws_error(error), is_new=fact.is_new)
 

@@ -27,7 +27,7 @@ class TableStatus:
     """One table. lag_seconds: from the cursor to the newest raw CDC file, by their names; None where nothing can be compared.
 
     state: inactive, paused, blocked, error, no-files, not-loaded, unfinished, requested, reload-due, truncate-due, reload-waits,
-    behind, up-to-date.
+    behind, up-to-date; unread where its files were left for another look, and only its item is known.
     """
 
     path: str
@@ -110,6 +110,8 @@ def status_of(fact: Facts, now: datetime, limits: Limits) -> TableStatus:
     if state is None or fact.problem is not None:
         failure = Problem.of(fact.problem or DmslakeError("the item can't be read"))
         return TableStatus(fact.path, "error", reason=failure.message, problem=failure)
+    if fact.is_unread:
+        return _of_item(state)
     action, held_back = both_actions(state, fact, now, limits)
     problem = Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None
     files, size = _pending(held_back)
@@ -131,6 +133,23 @@ def status_of(fact: Facts, now: datetime, limits: Limits) -> TableStatus:
         problem=problem,
         erasing=state.erasing,
         raw_files_gone=gone_text(state, fact.snapshot, fact.listing),
+    )
+
+
+def _of_item(state: TableState) -> TableStatus:
+    """What the item alone tells."""
+    problem = Problem(state.blocked.code, state.blocked.message, state.blocked.todo) if state.blocked else None
+    return TableStatus(
+        str(state.path),
+        "blocked" if problem else "paused" if state.paused else "unread",
+        head=state.head,
+        cursor=state.cursor,
+        primary_key=state.primary_key,
+        out_path=state.out_path,
+        reason=state.paused if not problem else "",
+        last_run=dict(state.last_run) or None,
+        problem=problem,
+        erasing=state.erasing,
     )
 
 

@@ -16,7 +16,7 @@ from glue_jobs.core.printable import printable
 
 STYLES = {
     "blocked": "bold red", "publishing": "cyan", "running": "cyan", "paused": "yellow", "behind": "yellow", "fine": "green",
-    "inactive": "dim",
+    "unread": "dim", "inactive": "dim",
 }  # fmt: skip
 HEIGHTS = "▁▂▃▄▅▆▇█"
 UNDONE = "·"

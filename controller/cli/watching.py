@@ -46,12 +46,9 @@ def watch(call: Call, paths: tuple[str, ...], every_seconds: float) -> int:
     host = this_machine(lambda event, details: None)
     pages = Pages(open_session(call.settings, host, LookingClients))
 
-    def read() -> Overview:
-        return pages.overview(paths)
-
     if call.format == "json" or not sys.stdout.isatty():
-        return _once(call, read())
-    return Watch(host, read, every_seconds).run(Console(markup=False, highlight=False))
+        return _once(call, pages.overview(paths))
+    return Watch(host, lambda: pages.glance(paths), every_seconds).run(Console(markup=False, highlight=False))
 
 
 def _once(call: Call, overview: Overview) -> int:

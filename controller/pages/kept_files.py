@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 import zlib
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from controller.gather import Files
+from controller.gather import Files, LeftForLater
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_names import RawListing
 from glue_jobs.core.snapshot import Snapshot
@@ -18,6 +19,7 @@ from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.raw import list_raw
 
 MOST_LISTED = 100  # tables whose raw files are listed anew in one look, about
+LEAST_READ = 50  # tables that are read in each look, also where it should be short
 OLD_SECONDS = 60.0  # a listing of this age is not shown again, where looks are rare
 
 
@@ -36,23 +38,36 @@ class KeptFiles:
     of more than `most_listed` in turns, so that a look costs the same. A table whose item has changed has its turn at once.
     """
 
-    def __init__(self, most_listed: int = MOST_LISTED, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most_listed, self._clock = most_listed, clock
+    def __init__(self, most_listed: int = MOST_LISTED, least_read: int = LEAST_READ, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most_listed, self._least_read, self._clock = most_listed, least_read, clock
         self._kept: dict[str, _Kept] = {}
         self._looks = 0
         self._lock = threading.Lock()
 
-    def look(self) -> Files:
-        """What reads the tables' files for one look at all of them."""
+    def look(self, within_seconds: float | None = None) -> Files:
+        """What reads the tables' files for one look at all of them. within_seconds: from the first of them on; what is not known by then is
+        left for another look (LeftForLater), what is known is shown as it was. A few tables are read however long it takes."""
         with self._lock:
             self._looks += 1
             look, turns = self._looks, -(-len(self._kept) // self._most_listed) or 1
         now, old = self._clock(), OLD_SECONDS * max(1, turns // 10)
+        until: list[float] = []
+        reads = itertools.count(1)
+
+        def is_over() -> bool:
+            if within_seconds is None:
+                return False
+            until[:] = until or [self._clock() + within_seconds]
+            return next(reads) > self._least_read and self._clock() >= until[0]
 
         def read(s3: Any, state: TableState, limits: Limits) -> tuple[Snapshot, RawListing]:
             kept = self._kept.get(str(state.path))
             is_turn = (look + zlib.crc32(str(state.path).encode())) % turns == 0
             if kept is not None and kept.state == state and not is_turn and now - kept.at_seconds < old:
+                return kept.snapshot, kept.listing
+            if is_over():
+                if kept is None or kept.state != state:
+                    raise LeftForLater
                 return kept.snapshot, kept.listing
             snapshot = _snapshot(s3, state, kept)
             listing = list_raw(s3, state, snapshot, limits)

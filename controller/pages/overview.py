@@ -59,7 +59,7 @@ def row_of(fact: Facts, status: TableStatus, walked: Walk | None = None) -> Tabl
         lag_seconds=status.lag_seconds,
         pending_files=status.pending_files,
         pending_bytes=status.pending_bytes,
-        change=fact.state.head if fact.state else "",
+        change=fact.state.head if fact.state and not fact.is_unread else "",
         kind=newest.kind if newest and fact.state and newest.change == fact.state.head else "",
         time=when(fact.snapshot.time),
         rows=status.rows,
@@ -97,6 +97,8 @@ def _standing(fact: Facts, status: TableStatus) -> tuple[str, str, str]:
         return "inactive", _why_inactive(state), f"`dmslake activate {state.path.in_shell} --primary-key COLUMNS`"
     if status.state in BEHIND or status.state == WAITING or status.pending_files:
         return "behind", status.reason or _pending(status), ""
+    if status.state == "unread":
+        return "unread", "its files are being read", ""
     return "fine", NO_FILES if status.state == "no-files" else "", ""
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,6 +30,8 @@ from glue_jobs.core.state import TableState
 
 STEPS_SHOWN = 50  # changes on a table's page
 BARS_SHOWN = 12  # changes of a table in the overview
+FILES_SECONDS, CHANGES_SECONDS = 0.4, 0.2  # of a glance; items, names and the page itself take the rest of a second
+LEAST_READ = 10  # tables whose changes are read in every glance
 MOST_READ = 100  # tables whose changes are read anew for one overview; of further ones they are read for the next
 
 
@@ -38,6 +44,7 @@ class Pages:
         self._s3 = session.clients.s3  # made before there are threads: making a client is not thread-safe
         self._shelf = Shelf(self._s3)
         self._files = KeptFiles()
+        self._reading_on = threading.Lock()
         self._rows = RowReader(session)
         self._change = ChangeReader(session, self._shelf, self._rows)
 
@@ -48,15 +55,37 @@ class Pages:
             gathered = self.gather(paths)
             return self.overview_of(gathered, read_status(gathered), most_read)
 
-    def overview_of(self, gathered: Gathered, statuses: Sequence[TableStatus], most_read: int | None) -> Overview:
+    def glance(self, paths: Sequence[str] = ()) -> Overview:
+        """The same within about a second, however many tables there are: those that there was no time for are `unread`. They are read
+        while somebody looks at the others, so that the next glance has them."""
+        with translated():
+            gathered = self.gather(paths, FILES_SECONDS)
+            found = self.overview_of(gathered, read_status(gathered), MOST_READ, CHANGES_SECONDS)
+        if found.unread or any(fact.is_unread for fact in gathered.tables):
+            self._read_on(paths)
+        return found
+
+    def _read_on(self, paths: Sequence[str]) -> None:
+        """Read what a glance left, unless that is done already. A daemon thread: it does not keep the process."""
+
+        def read() -> None:
+            with self._reading_on, contextlib.suppress(DmslakeError):
+                self.overview(paths)
+
+        if not self._reading_on.locked():
+            threading.Thread(target=read, name="read on", daemon=True).start()
+
+    def overview_of(
+        self, gathered: Gathered, statuses: Sequence[TableStatus], most_read: int | None, within_seconds: float | None = None
+    ) -> Overview:
         """The overview of tables that were gathered; only their last changes are read."""
-        walks, unread = self._walks(gathered, most_read)
+        walks, unread = self._walks(gathered, most_read, within_seconds)
         return overview_of(gathered, statuses, walks, unread)
 
-    def gather(self, paths: Sequence[str] = ()) -> Gathered:
+    def gather(self, paths: Sequence[str] = (), within_seconds: float | None = None) -> Gathered:
         """Everything of all tables, or of those named: their items together, of each the head's record and a listing of new raw files,
-        unless it was read a little while ago."""
-        discover, files = bool(self._session.settings.raw), self._files.look()
+        unless it was read a little while ago. within_seconds: for the files; what takes longer is left."""
+        discover, files = bool(self._session.settings.raw), self._files.look(within_seconds)
         return self._session.gather(paths, everything=True, wants=wants_files, discover=discover, files=files)
 
     def table(self, path: str, at: str = "", count: int = STEPS_SHOWN) -> TablePage:
@@ -120,22 +149,28 @@ class Pages:
                 raise
             return replace(found, tables=new)
 
-    def _walks(self, gathered: Gathered, most_read: int | None) -> tuple[Mapping[str, Walk], int]:
+    def _walks(self, gathered: Gathered, most_read: int | None, within_seconds: float | None) -> tuple[Mapping[str, Walk], int]:
         """The last changes of the tables, of the most lately changed first, and of how many they were left for another time."""
         loaded = [fact for fact in gathered.tables if fact.state is not None and fact.state.head and fact.snapshot.change]
         states = {fact.path: fact.state for fact in loaded if fact.state is not None}
         known = [fact.path for fact in loaded if self._shelf.has(states[fact.path].lake, states[fact.path].head)]
-        others = sorted((fact for fact in loaded if fact.path not in set(known)), key=lambda fact: fact.snapshot.time, reverse=True)
+        at_hand = set(known)
+        others = sorted((fact for fact in loaded if fact.path not in at_hand), key=lambda fact: fact.snapshot.time, reverse=True)
         chosen = [*known, *(fact.path for fact in others[:most_read])]
+        until = math.inf if within_seconds is None else time.monotonic() + within_seconds
+        least, left = {*at_hand, *(fact.path for fact in others[:LEAST_READ])}, list[str]()
 
         def read(path: str) -> Walk | None:
+            if path not in least and time.monotonic() > until:
+                left.append(path)
+                return None
             try:
                 return self._shelf.walk(states[path].lake, states[path].head, None, BARS_SHOWN, at_once=False)
             except TableBlocked:
                 return None  # its page says so
 
         walks = dict(zip(chosen, in_threads(read, chosen)))
-        return {path: walked for path, walked in walks.items() if walked is not None}, len(loaded) - len(chosen)
+        return {path: walked for path, walked in walks.items() if walked is not None}, len(loaded) - len(chosen) + len(left)
 
     def _ways(self, state: TableState) -> list[tuple[str, str]]:
         read = self._shelf.reader(state.lake, STEPS_SHOWN)

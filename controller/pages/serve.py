@@ -55,7 +55,7 @@ class Place:
 
 
 PLACES: Mapping[str, Place] = {
-    links.OVERVIEW: Place(lambda pages, given: pages.overview(), refreshes=True),
+    links.OVERVIEW: Place(lambda pages, given: pages.glance(), refreshes=True),
     links.TABLE: Place(lambda pages, given: pages.table(given["path"], given["at"]), ("path",), ("at",), refreshes=True),
     links.CHANGE: Place(lambda pages, given: pages.change(given["path"], given["change"]), ("path", "change")),
     links.DIFF: Place(lambda pages, given: pages.diff(given["path"], given["from"], given["to"]), ("path", "from"), ("to",)),

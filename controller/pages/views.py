@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Union
 
 # States, in the order in which a person should look: the first ones can't go on without one.
-STATES = ("blocked", "publishing", "running", "paused", "behind", "fine", "inactive")
+STATES = ("blocked", "publishing", "running", "paused", "behind", "unread", "fine", "inactive")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 
 from controller.gather import Gathered
+from controller.pages import pages as pages_module
 from controller.pages.kept_files import OLD_SECONDS, KeptFiles
-from controller.status import wants_files
+from controller.pages.pages import Pages
+from controller.status import read_status, wants_files
 from glue_jobs.core.paths import TablePath
 from tests.controller.world import World, table_path
 
@@ -128,3 +131,58 @@ def test_a_failure_is_not_kept(tables: World) -> None:
 
     assert all(fact.problem for fact in broken.tables)
     assert not any(fact.problem for fact in mended.tables)
+
+
+def states(seen: Gathered) -> list[str]:
+    return [status.state for status in read_status(seen)]
+
+
+def test_a_short_look_leaves_what_it_has_no_time_for(tables: World) -> None:
+    """A few tables are read all the same; the next look has the others, also where its time is over: what is known is shown."""
+    clock = Clock()
+    files = KeptFiles(least_read=2, clock=clock)
+
+    def glance() -> Gathered:
+        return tables.session().gather(everything=True, wants=wants_files, files=files.look(within_seconds=0.0))
+
+    first = glance()
+    look(tables, files)
+    with asked(tables) as later:
+        again = glance()
+
+    assert sorted(states(first)) == ["unread"] * 4 + ["up-to-date"] * 2
+    assert states(again) == ["up-to-date"] * 6
+    assert later["ListObjectsV2"] > 0, "the few"
+
+
+def test_an_unread_table_tells_what_its_item_tells(tables: World) -> None:
+    """Blocked and paused tables need no look at their files to be known as such."""
+    blocked, paused = TABLES[0], TABLES[1]
+    tables.table.set_attributes(str(blocked), {"Blocked": {"code": "null-key", "message": "no key", "todo": "skip it"}})
+    tables.table.set_attributes(str(paused), {"Paused": "a person paused it"})
+    files = KeptFiles(least_read=0)
+
+    seen = tables.session().gather(everything=True, wants=wants_files, files=files.look(within_seconds=0.0))
+
+    assert states(seen) == ["blocked", "paused", *["unread"] * 4]
+    assert read_status(seen)[0].problem.todo == "skip it"  # type: ignore[union-attr]
+
+
+def test_a_glance_is_completed_while_somebody_looks_at_it(tables: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it left is read by a thread, one at a time; the next glance has it."""
+    monkeypatch.setattr(pages_module, "FILES_SECONDS", 0.0)
+    monkeypatch.setattr(pages_module, "LEAST_READ", 0)
+    monkeypatch.setattr(pages_module, "CHANGES_SECONDS", 0.0)
+    pages = Pages(tables.session())
+    pages._files = KeptFiles(least_read=0)
+
+    first = pages.glance()
+    for thread in threading.enumerate():
+        if thread.name == "read on":
+            thread.join(60)
+    second = pages.glance()
+
+    assert [row.state for row in first.tables] == ["unread"] * 6
+    assert (first.totals.states, first.tables[0].change) == ({"unread": 6}, "")
+    assert [row.state for row in second.tables] == ["fine"] * 6
+    assert (second.unread, all(row.recent for row in second.tables)) == (0, True)

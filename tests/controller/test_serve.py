@@ -202,7 +202,7 @@ class Fails(Pages):
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def overview(self, paths: Any = ()) -> Overview:
+    def glance(self, paths: Any = ()) -> Overview:
         raise self.error
 
 
@@ -238,10 +238,10 @@ def test_aws_that_is_slow_is_waited_for_by_the_page(world: World) -> None:
     class Slow(Pages):
         go, reads = threading.Event(), 0
 
-        def overview(self, paths: Any = ()) -> Overview:
+        def glance(self, paths: Any = ()) -> Overview:
             self.reads += 1
             assert self.go.wait(60)
-            return super().overview(paths)
+            return super().glance(paths)
 
     pages = Slow(world.session())
     browser = Browser(pages, wait_seconds=0)

@@ -28,7 +28,7 @@ from glue_jobs.core.schema import Column
 from glue_jobs.spark import place as place_module
 from glue_jobs.spark.arrow_types import lake_type_of
 from glue_jobs.spark.key_notes import Noting
-from glue_jobs.spark.merge import MergeBin, MergeTask
+from glue_jobs.spark.merge_task import MergeBin, MergeTask
 from glue_jobs.spark.net_changes import Unpacker
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.shared import Here
@@ -83,15 +83,15 @@ def main(path: Path, packed: Path, rows: int) -> dict[str, Any]:
     task = MergeTask(place, shape, shared, False, (), Noting())
     file = DataFile("old.parquet", path.stat().st_size, rows)
     before, started = peak_bytes(), time.perf_counter()
-    (result,) = task(MergeBin((file,), frozenset()))
+    (result,) = task(MergeBin(((file,),), frozenset()))
     return {
         "before_bytes": before,
         "peak_bytes": peak_bytes(),
         "seconds": time.perf_counter() - started,
         "gets": s3.gets,
         "read_bytes": s3.read_bytes,
-        "written_bytes": sum(each.size_bytes for each in result.added),
-        "hits": len(result.hits),
+        "written_bytes": sum(each.size_bytes for each in result.written.files),
+        "hits": len(result.files[0].hits),
     }
 
 

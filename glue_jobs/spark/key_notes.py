@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -44,15 +44,16 @@ class Noting:
 
 
 class NotedRows:
-    """Rows on their way to a file, whose keys are hashed as they pass. Passed once."""
+    """Hashes the keys of rows on their way to one file, as long as `is_noting` says so."""
 
-    def __init__(self, tables: Iterable[pa.Table], shape: Shape, is_noted: bool) -> None:
+    def __init__(self, shape: Shape, is_noting: Callable[[], bool]) -> None:
         self.hashes: list[Hashes] = []
-        self._tables, self._shape, self._is_noted = tables, shape, is_noted
+        self._shape, self._is_noting = shape, is_noting
 
-    def __iter__(self) -> Iterator[pa.Table]:
-        for rows in self._tables:
-            if self._is_noted:
+    def passing(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The tables as they are."""
+        for rows in tables:
+            if self._is_noting():
                 self.hashes.append(hashes_of(rows, self._shape))
             yield rows
 
@@ -79,11 +80,18 @@ class KeyNotes:
             self._balance += 1
         return self._filter(opened.file, opened.hashes) if isinstance(opened, NotingFile) else ()
 
-    def of_rows(self, tables: Iterable[pa.Table]) -> NotedRows:
-        """The tables, on their way to files that are written."""
+    def count_hit(self) -> None:
+        """A file that was searched holds a changed key, and is written anew."""
         with self._lock:
             self._balance -= 1
-            return NotedRows(tables, self._shape, self._left > 0 and self._balance >= 0)
+
+    def of_rows(self) -> NotedRows:
+        """For the rows of a file that is to be written. What is noted of a part of them makes no filter."""
+        return NotedRows(self._shape, self._is_noting)
+
+    def _is_noting(self) -> bool:
+        with self._lock:
+            return self._left > 0 and self._balance >= 0
 
     def of_written(self, files: Sequence[DataFile], rows: NotedRows) -> tuple[KeyFilter, ...]:
         """The filter of the file that took the rows; of several there is none, because which took which is not known."""

@@ -12,32 +12,25 @@ import pyarrow as pa
 from glue_jobs.core.bins import pack
 from glue_jobs.core.key_filter import KeyFilter
 from glue_jobs.core.keys import decode_bound
+from glue_jobs.core.neighbours import neighbours
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.spark.engine import Engine, Shared, chain
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.key_filters import Search
 from glue_jobs.spark.key_notes import KeyNotes, Noting
-from glue_jobs.spark.merge_file import OpenFile, Tally, has_hits, locate, merged
+from glue_jobs.spark.merge_file import OpenFile, Tally, merged
+from glue_jobs.spark.merge_task import FileResult, MergeBin, MergeTask, Written
 from glue_jobs.spark.net_changes import DELETE, NetChanges, Unpacker
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.side_by_side import side_by_side
 from glue_jobs.spark.write_files import write_tables
 
 BINS_PER_SLOT = 3
 ROWS_PER_INSERT_TASK = 1_000_000
-
-
-@dataclass(frozen=True)
-class FileResult:
-    """What became of one candidate. replaced: it is superseded (by `added`, or by nothing where no row is left)."""
-
-    path: str
-    replaced: bool
-    added: tuple[DataFile, ...]
-    hits: np.ndarray[Any, Any]
-    moved: np.ndarray[Any, Any]
-    filters: tuple[KeyFilter, ...] = ()
+# Small files that are joined come to so many times `small_file_bytes` at most, so that what they become is not small again. Where that would
+# leave cores without work, to less; below so many bytes a task of its own is not worth its while.
+JOINED_FILES = 2
+LEAST_JOINED_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -52,28 +45,12 @@ class Merged:
 
 
 @dataclass(frozen=True)
-class MergeBin:
-    """One task of the first step: data files, and which of them are only searched because the second step rewrites them."""
-
-    files: tuple[DataFile, ...]
-    locate_only: frozenset[str]
-
-
-@dataclass(frozen=True)
 class InsertTask:
     """One task of the second step: rows of one partition that no file held, and the small file that takes them up."""
 
     partition: PartitionValues
     positions: np.ndarray[Any, Any]
     absorber: DataFile | None
-
-
-@dataclass(frozen=True)
-class Written:
-    """What one task of the second step wrote."""
-
-    files: tuple[DataFile, ...]
-    filters: tuple[KeyFilter, ...]
 
 
 def merge_net_changes(
@@ -95,18 +72,32 @@ def merge_net_changes(
     shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
     absorbers = absorbers_of(set(net.partitions), files, place.limits.small_file_bytes, shape.key_types)
     locate_only = frozenset(file.path for file in absorbers.values())
-    bins = pack(found.files, lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT)
-    tasks = [MergeBin(tuple(chosen), locate_only) for chosen in bins]
+    bins = _bins(engine.slots * BINS_PER_SLOT, place, shape, found.files, files, locate_only)
     noting = found.noting(len(bins))
-    results = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), tasks))
+    groups = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), bins))
+    results = chain(group.files for group in groups)
     inserts = _insert_tasks(net, results, absorbers)
     used = {task.absorber.path for task in inserts if task.absorber}
     inserts += _rewrites_of_idle_absorbers(results, absorbers, used, rewrite_all)
     useful = found.is_useful(sum(1 for result in results if len(result.hits)))
     noting = found.noting(len(inserts)) if useful else Noting()
-    written = engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
+    written = [group.written for group in groups] + engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
     engine.drop(shared)  # a backlog has many batches, and a node one disk
     return _outcome(net, results, inserts, written, useful)
+
+
+def _bins(
+    count: int, place: Place, shape: Shape, chosen: Sequence[DataFile], table: Sequence[DataFile], locate_only: frozenset[str]
+) -> list[MergeBin]:
+    """The candidates as tasks, small neighbours together: so many that they fill a new file, and that no core is left without work."""
+    small = min(place.limits.small_file_bytes, place.limits.stream_file_bytes + 1)  # they lie in memory
+    joinable = [file for file in chosen if file.path not in locate_only]
+    share = sum(file.size_bytes for file in chosen) / count
+    most_bytes = min(JOINED_FILES * place.limits.small_file_bytes, max(LEAST_JOINED_BYTES, share))
+    groups = neighbours(joinable, table, shape.key_types, small, most_bytes)
+    groups += [(file,) for file in chosen if file.path in locate_only]
+    bins = pack(groups, lambda group: sum(file.size_bytes for file in group), count)
+    return [MergeBin(tuple(some), locate_only) for some in bins]
 
 
 def candidates(net: NetChanges, files: Sequence[DataFile], rewrite_all: bool = False) -> list[DataFile]:
@@ -132,38 +123,6 @@ def absorbers_of(
             if file.partition not in chosen or rank > chosen[file.partition][0]:
                 chosen[file.partition] = (rank, file)
     return {partition: file for partition, (_, file) in chosen.items()}
-
-
-@dataclass(frozen=True)
-class MergeTask:
-    """A task of the first step: merges net changes into the files of one bin."""
-
-    place: Place
-    shape: Shape
-    shared: Shared[NetChanges]
-    rewrite_all: bool
-    renames: tuple[tuple[str, str], ...]
-    noting: Noting
-
-    def __call__(self, task: MergeBin) -> list[FileResult]:
-        net, notes = self.shared.get(), KeyNotes(self.shape, self.noting)
-
-        def one(file: DataFile) -> FileResult:
-            return self._one(net, file, file.path in task.locate_only, notes)
-
-        return side_by_side(one, task.files, lambda file: file.size_bytes)
-
-    def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> FileResult:
-        opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
-        tally = Tally()
-        if locate_only:
-            locate(opened, net, tally)
-            return FileResult(file.path, False, (), tally.all_hits(), tally.all_moved(), notes.of_searched(opened))
-        if not (self.rewrite_all or has_hits(opened, net)):
-            return FileResult(file.path, False, (), tally.all_hits(), tally.all_moved(), notes.of_searched(opened))
-        rows = notes.of_rows(merged(opened, net, tally))
-        added = write_tables(self.place, self.shape, file.partition, rows, opened.dictionary, split=False)
-        return FileResult(file.path, True, tuple(added), tally.all_hits(), tally.all_moved(), notes.of_written(added, rows))
 
 
 def _insert_tasks(net: NetChanges, results: Sequence[FileResult], absorbers: dict[PartitionValues, DataFile]) -> list[InsertTask]:
@@ -207,8 +166,8 @@ class _InsertRun:
 
     def __call__(self, task: InsertTask) -> Written:
         notes = KeyNotes(self.shape, self.noting)
-        rows = notes.of_rows([self._rows(task)])
-        files = write_tables(self.place, self.shape, task.partition, rows)
+        rows = notes.of_rows()
+        files = write_tables(self.place, self.shape, task.partition, rows.passing([self._rows(task)]))
         return Written(tuple(files), notes.of_written(files, rows))
 
     def _rows(self, task: InsertTask) -> pa.Table:
@@ -228,7 +187,7 @@ def _outcome(
     for result in results:
         hit[result.hits] = True
     deletes = net.ops == DELETE
-    added = [file for result in results for file in result.added] + chain(each.files for each in written)
+    added = chain(each.files for each in written)
     superseded = [result.path for result in results if result.replaced] + [task.absorber.path for task in inserts if task.absorber]
     counts = Counts(
         inserted=int((~hit & ~deletes).sum()),

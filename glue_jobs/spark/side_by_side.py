@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 _T = TypeVar("_T")
@@ -22,9 +23,16 @@ def side_by_side(function: Callable[[_T], _R], items: Sequence[_T], size_bytes: 
     """
     if len(items) < 2:
         return [function(item) for item in items]
+    with in_order(function, items, size_bytes) as results:
+        return list(results)
+
+
+@contextmanager
+def in_order(function: Callable[[_T], _R], items: Sequence[_T], size_bytes: Callable[[_T], int]) -> Iterator[Iterator[_R]]:
+    """The same one by one: while the caller has a result in hand, the next ones are worked on. Those at work are waited for at the end."""
     pool = ThreadPoolExecutor(MOST_FILES, thread_name_prefix="file")
     try:
-        return list(_in_order(pool, function, items, size_bytes))
+        yield _in_order(pool, function, items, size_bytes)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

@@ -148,7 +148,7 @@ def test_a_damaged_filter_is_as_none(source: Source, damage: str) -> None:
     data = read_bytes(source.table.clients.s3, "lake", key)
     write_bytes(source.table.clients.s3, "lake", key, DAMAGES[damage](data))
 
-    searched, spared, trouble = source.change(range(1, 4))
+    searched, spared, trouble = source.change(range(2, 5))  # not what the first one wrote, whose filters are the last ones
 
     source.check()
     assert searched + spared >= FILES

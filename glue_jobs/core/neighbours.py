@@ -1,0 +1,80 @@
+"""Which data files are rewritten as one: small ones that follow on each other in the order of keys.
+
+A batch that rewrites them anyway joins them at no cost, and fewer requests; nothing else has to compact the table. What lies between two
+files of a group would widen the range of the one that takes their place, so nothing may: a group stays as narrow as its files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from glue_jobs.core.keys import Bound, decode_bound
+from glue_jobs.core.partitioning import PartitionValues
+from glue_jobs.core.record import DataFile
+
+Group = tuple[DataFile, ...]
+MOST_FILES = 256  # of a group: a task opens them one after the other
+
+
+def neighbours(
+    files: Sequence[DataFile], table: Iterable[DataFile], key_types: Sequence[str], small_bytes: int, most_bytes: float
+) -> list[Group]:
+    """`files`, which are some of the table's, in groups: each either one file, or some below `small_bytes` that are neighbours, together
+    about `most_bytes` at most. Inside a group keys ascend from file to file."""
+    small = {file.path for file in files if file.size_bytes < small_bytes}
+    if not key_types or len(small) < 2:
+        return [(file,) for file in files]
+    groups: list[Group] = []
+    grouped: set[str] = set()
+    for run in _runs(small, table, key_types):
+        groups += _cut(run, most_bytes)
+        grouped.update(file.path for file in run)
+    return groups + [(file,) for file in files if file.path not in grouped]
+
+
+def _runs(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> Iterable[list[DataFile]]:
+    """The longest lists of at least two files that follow on each other, all in `paths`."""
+    for ranged in _by_partition(paths, table, key_types).values():
+        run: list[DataFile] = []
+        last: Bound | None = None
+        for low, _, high, file in sorted(ranged, key=lambda each: each[:2]):
+            follows = last is not None and low[: len(last)] > last
+            if run and not (follows and file.path in paths):
+                if len(run) > 1:
+                    yield run
+                run = []
+            if file.path in paths:
+                run.append(file)
+            last = high
+        if len(run) > 1:
+            yield run
+
+
+def _by_partition(
+    paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]
+) -> dict[PartitionValues, list[tuple[Bound, str, Bound, DataFile]]]:
+    """Low bound, path, high bound of the files with both, in partitions where some of `paths` are."""
+    by: dict[PartitionValues, list[Any]] = {}
+    held = list(table)
+    wanted = {file.partition for file in held if file.path in paths}
+    for file in held:
+        if file.partition in wanted:
+            low, high = decode_bound(key_types, file.low), decode_bound(key_types, file.high)
+            if low and high:
+                by.setdefault(file.partition, []).append((low, file.path, high, file))
+    return by
+
+
+def _cut(run: Sequence[DataFile], most_bytes: float) -> list[Group]:
+    """The run in pieces of about equal size, each about `most_bytes` at most."""
+    total = sum(file.size_bytes for file in run)
+    pieces = max(1, math.ceil(total / most_bytes) if most_bytes > 0 else len(run), math.ceil(len(run) / MOST_FILES))
+    cut: list[list[DataFile]] = [[] for _ in range(pieces)]
+    before = 0.0
+    for file in run:
+        middle = before + file.size_bytes / 2
+        cut[min(pieces - 1, int(middle * pieces / max(1, total)))].append(file)
+        before += file.size_bytes
+    return [tuple(piece) for piece in cut if piece]

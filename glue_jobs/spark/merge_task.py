@@ -1,0 +1,178 @@
+"""A task of a merge: net changes into the files of one bin. Small neighbours that hold changed keys are written as one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from glue_jobs.core.key_filter import KeyFilter
+from glue_jobs.core.neighbours import Group
+from glue_jobs.core.record import DataFile
+from glue_jobs.spark.engine import Shared, chain
+from glue_jobs.spark.key_notes import KeyNotes, NotedRows, Noting
+from glue_jobs.spark.merge_file import OpenFile, Tally, has_hits, locate, merged
+from glue_jobs.spark.net_changes import NetChanges
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.side_by_side import in_order, side_by_side
+from glue_jobs.spark.write_files import FileWriter, write_tables
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """What became of one candidate. replaced: it is superseded, by what its group wrote, or by nothing where no row is left. hits, moved:
+    places in the net changes. filters: its own, if it stays."""
+
+    path: str
+    replaced: bool
+    hits: np.ndarray[Any, Any]
+    moved: np.ndarray[Any, Any]
+    filters: tuple[KeyFilter, ...] = ()
+
+
+@dataclass(frozen=True)
+class Written:
+    """Files that a task wrote, and their filters."""
+
+    files: tuple[DataFile, ...] = ()
+    filters: tuple[KeyFilter, ...] = ()
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """What became of the files of a group, and what replaces them."""
+
+    files: tuple[FileResult, ...]
+    written: Written
+
+
+@dataclass(frozen=True)
+class MergeBin:
+    """One task: groups of data files, and which files are only searched because the second step rewrites them."""
+
+    groups: tuple[Group, ...]
+    locate_only: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Searched:
+    """A file of a group. rows: those that it would have after the merge, None if it holds no changed key."""
+
+    result: FileResult
+    opened: OpenFile
+    rows: Sequence[pa.Table] | None
+
+
+@dataclass(frozen=True)
+class MergeTask:
+    """Merges net changes into the files of one bin."""
+
+    place: Place
+    shape: Shape
+    shared: Shared[NetChanges]
+    rewrite_all: bool
+    renames: tuple[tuple[str, str], ...]
+    noting: Noting
+
+    def __call__(self, task: MergeBin) -> list[GroupResult]:
+        net, notes = self.shared.get(), KeyNotes(self.shape, self.noting)
+
+        def one(group: Group) -> GroupResult:
+            if len(group) > 1:
+                return self._joined(net, group, notes)
+            return self._one(net, group[0], group[0].path in task.locate_only, notes)
+
+        # A group of several files has several in hand by itself: no other may be at work beside it.
+        results = side_by_side(one, [group for group in task.groups if len(group) == 1], _size)
+        return results + [one(group) for group in task.groups if len(group) > 1]
+
+    def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> GroupResult:
+        """A file that stays a file of its own: its rows go from it to its replacement a piece at a time."""
+        opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
+        tally = Tally()
+        if locate_only:
+            locate(opened, net, tally)
+        if locate_only or not (self.rewrite_all or has_hits(opened, net)):
+            return GroupResult((_result(opened, False, tally, notes.of_searched(opened)),), Written())
+        notes.count_hit()
+        rows = notes.of_rows()
+        tables = rows.passing(merged(opened, net, tally))
+        added = write_tables(self.place, self.shape, file.partition, tables, opened.dictionary, split=False)
+        return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
+
+    def _joined(self, net: NetChanges, group: Group, notes: KeyNotes) -> GroupResult:
+        """Neighbours: read and merged a few at a time, written one after the other. One that holds no changed key stays as it is, and the
+        next one begins a file."""
+
+        def search(file: DataFile) -> _Searched:
+            opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
+            tally = Tally()
+            if not (self.rewrite_all or has_hits(opened, net)):
+                return _Searched(_result(opened, False, tally, notes.of_searched(opened)), opened, None)
+            notes.count_hit()
+            rows = list(merged(opened, net, tally))
+            return _Searched(_result(opened, True, tally), opened, rows)
+
+        joining = _Joining(self.place, self.shape, notes)
+        found: list[FileResult] = []
+        with in_order(search, group, _file_size) as searched:
+            try:
+                for each in searched:
+                    found.append(each.result)
+                    joining.take(each.opened, each.rows)
+                return GroupResult(tuple(found), joining.finish())
+            except BaseException:
+                joining.abort()
+                raise
+
+
+def _size(group: Group) -> int:
+    return sum(file.size_bytes for file in group)
+
+
+def _file_size(file: DataFile) -> int:
+    return file.size_bytes
+
+
+def _result(opened: OpenFile, replaced: bool, tally: Tally, filters: tuple[KeyFilter, ...] = ()) -> FileResult:
+    return FileResult(opened.file.path, replaced, tally.all_hits(), tally.all_moved(), filters)
+
+
+class _Joining:
+    """Writes the rows of files that follow on each other into one file, until one comes that stays."""
+
+    def __init__(self, place: Place, shape: Shape, notes: KeyNotes) -> None:
+        self._place, self._shape, self._notes = place, shape, notes
+        self._writer: FileWriter | None = None
+        self._rows: NotedRows | None = None
+        self._done: list[Written] = []
+
+    def take(self, opened: OpenFile, rows: Iterable[pa.Table] | None) -> None:
+        """The rows of the next file, None if it stays."""
+        if rows is None:
+            self._close()
+            return
+        if self._writer is None or self._rows is None:
+            self._writer = FileWriter(self._place, self._shape, opened.file.partition, opened.dictionary, split=False)
+            self._rows = self._notes.of_rows()
+        for table in self._rows.passing(rows):
+            self._writer.write(table)
+
+    def finish(self) -> Written:
+        """All files that were written."""
+        self._close()
+        return Written(tuple(chain(each.files for each in self._done)), tuple(chain(each.filters for each in self._done)))
+
+    def _close(self) -> None:
+        if self._writer is not None and self._rows is not None:
+            files = self._writer.finish()
+            self._done.append(Written(tuple(files), self._notes.of_written(files, self._rows)))
+        self._writer = self._rows = None
+
+    def abort(self) -> None:
+        """Give up the file that is open."""
+        if self._writer is not None:
+            self._writer.abort()

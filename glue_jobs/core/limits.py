@@ -38,7 +38,9 @@ class Limits:
     )
     batch_rows: int = _limit(5_000_000, "rows", "CDC rows in one change, at most (a single larger file is taken alone)")
     target_file_bytes: int = _limit(128 * MIB, "bytes", "size that new data files are written to")
-    small_file_bytes: int = _limit(32 * MIB, "bytes", "a data file below this takes up the partition's inserts")
+    small_file_bytes: int = _limit(
+        32 * MIB, "bytes", "a data file below this takes up the partition's inserts, and is joined with small neighbours"
+    )
     stream_file_bytes: int = _limit(16 * MIB, "bytes", "a data file above this is rewritten in pieces instead of as a whole")
     part_bytes: int = _limit(8 * MIB, "bytes", "size of an upload's parts", least=MIN_PART_BYTES)
     driver_bytes: int = _limit(

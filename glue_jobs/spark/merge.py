@@ -27,8 +27,8 @@ from glue_jobs.spark.write_files import write_tables
 
 BINS_PER_SLOT = 3
 ROWS_PER_INSERT_TASK = 1_000_000
-# Small files that are joined come to so many times `small_file_bytes` at most, so that what they become is not small again. Where that would
-# leave cores without work, to less; below so many bytes a task of its own is not worth its while.
+# Small files that are joined come to so many times `small_file_bytes` at most, so that what they become is not small again; to less where
+# cores would have no work. Below so many bytes a task of its own is not worth its while.
 JOINED_FILES = 2
 LEAST_JOINED_BYTES = 8 * 1024 * 1024
 

@@ -1,0 +1,115 @@
+"""Which small files are rewritten as one: those that follow on each other, and no others."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glue_jobs.core.keys import decode_bound
+from glue_jobs.core.neighbours import MOST_FILES, Group, neighbours
+from glue_jobs.core.record import DataFile
+
+KEY = ("bigint",)
+SMALL, MANY = 100, 10_000
+
+
+def ranged(number: int, low: int, high: int, size: int = 10, partition: str = "a") -> DataFile:
+    return DataFile(f"{partition}/{number}.parquet", size, 1, partition=(partition,), low=(low,), high=(high,))
+
+
+def row_of(count: int, size: int = 10) -> list[DataFile]:
+    """Files whose ranges follow on each other."""
+    return [ranged(number, number * 10, number * 10 + 9, size) for number in range(count)]
+
+
+def paths(groups: list[Group]) -> list[list[str]]:
+    return sorted([file.path.split("/")[1].split(".")[0] for file in group] for group in groups)
+
+
+def test_files_that_follow_on_each_other_are_one_group() -> None:
+    files = row_of(5)
+
+    assert paths(neighbours(files[::-1], files, KEY, SMALL, MANY)) == [["0", "1", "2", "3", "4"]]
+
+
+def test_a_file_between_that_is_not_rewritten_parts_them() -> None:
+    files = row_of(5)
+
+    assert paths(neighbours([*files[:2], *files[3:]], files, KEY, SMALL, MANY)) == [["0", "1"], ["3", "4"]]
+
+
+def test_large_files_and_other_partitions_stand_alone() -> None:
+    large = ranged(1, 10, 19, SMALL)
+    other = ranged(3, 30, 39, partition="b")
+    files = [ranged(0, 0, 9), large, ranged(2, 20, 29), other]
+
+    assert paths(neighbours(files, files, KEY, SMALL, MANY)) == [["0"], ["1"], ["2"], ["3"]]
+
+
+def test_ranges_that_overlap_are_not_joined() -> None:
+    """Random keys: rows of both would have to be sorted."""
+    files = [ranged(0, 0, 90), ranged(1, 5, 99), ranged(2, 100, 110)]
+
+    assert paths(neighbours(files, files, KEY, SMALL, MANY)) == [["0"], ["1", "2"]]
+
+
+def test_a_bound_that_was_cut_says_too_little() -> None:
+    """(string, bigint) with an upper bound of the first column only: keys beyond the next file's lower bound may be in it."""
+    first = DataFile("t/0.parquet", 10, 1, low=("a", 1), high=("b",))
+    second = DataFile("t/1.parquet", 10, 1, low=("b", 5), high=("c", 1))
+    third = DataFile("t/2.parquet", 10, 1, low=("d", 5), high=None)
+    fourth = DataFile("t/3.parquet", 10, 1, low=("c", 2), high=("c", 9))
+    files = [first, second, third, fourth]
+
+    assert paths(neighbours(files, files, ("string", "bigint"), SMALL, MANY)) == [["0"], ["1", "3"], ["2"]]
+
+
+def test_groups_are_cut_evenly() -> None:
+    files = row_of(10)
+
+    groups = neighbours(files, files, KEY, SMALL, 49)
+
+    assert [len(group) for group in groups] == [4, 3, 3] or [len(group) for group in groups] == [3, 4, 3]
+    assert [file for group in groups for file in group] == files
+
+
+def test_very_small_files_are_cut_by_their_number() -> None:
+    files = row_of(MOST_FILES + 2, size=1)
+
+    assert [len(group) for group in neighbours(files, files, KEY, SMALL, MANY)] == [MOST_FILES // 2 + 1] * 2
+
+
+@pytest.mark.parametrize(("small", "key"), [(0, KEY), (SMALL, ())])
+def test_nothing_is_joined_without_a_bound_or_a_key(small: int, key: tuple[str, ...]) -> None:
+    files = row_of(3)
+
+    assert paths(neighbours(files, files, key, small, MANY)) == [["0"], ["1"], ["2"]]
+
+
+spans = st.tuples(st.integers(0, 60), st.integers(0, 8), st.integers(1, 150), st.sampled_from("ab"), st.booleans())
+
+
+@given(spans=st.lists(spans, max_size=25), most_bytes=st.integers(0, 300))
+def test_whatever_the_table(spans: list[tuple[int, int, int, str, bool]], most_bytes: int) -> None:
+    """Every file is in one group; in a group are small files of a partition, with ascending keys and no other file's keys between them."""
+    table = [ranged(number, low, low + width, size, partition) for number, (low, width, size, partition, _) in enumerate(spans)]
+    chosen = [file for file, span in zip(table, spans, strict=True) if span[4]]
+
+    groups = neighbours(chosen, table, KEY, SMALL, most_bytes)
+
+    assert sorted(file.path for group in groups for file in group) == sorted(file.path for file in chosen)
+    for group in groups:
+        if len(group) == 1:
+            continue
+        assert {file.partition for file in group} == {group[0].partition}
+        assert all(file.size_bytes < SMALL for file in group)
+        for first, second in itertools.pairwise(group):
+            low, high = decode_bound(KEY, first.high), decode_bound(KEY, second.low)
+            assert low is not None
+            assert high is not None
+            assert low < high
+            others = [file for file in table if file not in (first, second) and file.partition == first.partition]
+            assert not any(file.low and file.high and low < file.low and file.high < high for file in others)

@@ -1,0 +1,118 @@
+"""Small files that a batch rewrites and that follow on each other become one file."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from glue_jobs.core.record import DataFile
+from tests.spark.tables import WorkTable
+from tests.work_tables import MakeTable
+
+ROWS = 400
+A_FILE_EACH = {"batch_files": "1", "small_file_bytes": "0"}
+
+
+def in_order(table: WorkTable) -> list[DataFile]:
+    return sorted(table.snapshot().files.values(), key=lambda file: file.low or ())
+
+
+@pytest.fixture
+def many(new_table: MakeTable) -> WorkTable:
+    """An unpartitioned table of eight small files."""
+    table = new_table()
+    for start in range(0, ROWS, 50):
+        table.cdc([("I", (number, f"n{number}", 0)) for number in range(start, start + 50)])
+    table.sync(**A_FILE_EACH)
+    assert len(in_order(table)) == ROWS // 50
+    return table
+
+
+def first_keys(files: list[DataFile]) -> list[int]:
+    return [file.low[0] for file in files if file.low]
+
+
+def test_rewritten_neighbours_become_one_file(many: WorkTable) -> None:
+    """The file that no change touches stays and parts them; the last one takes up inserts and stays by itself."""
+    before = in_order(many)
+    touched = [*before[:3], *before[4:]]
+    many.cdc([("U", (key, "changed", 0)) for key in first_keys(touched)])
+
+    many.sync()
+
+    after = in_order(many)
+    assert [(file.low, file.high) for file in after] == [
+        (before[0].low, before[2].high),
+        (before[3].low, before[3].high),
+        (before[4].low, before[-2].high),
+        (before[-1].low, before[-1].high),
+    ]
+    assert after[1] == before[3]
+    assert many.counts() == (0, len(touched), 0)
+    many.check_files()
+    many.check_folder()
+
+
+def test_a_range_that_holds_none_of_the_keys_parts_them_too(many: WorkTable) -> None:
+    """A file is searched because a key lies in its range, and holds none: it stays."""
+    files = in_order(many)
+    low, high = files[2].low, files[2].high
+    assert low
+    assert high
+    assert high[0] - low[0] >= 2
+    many.cdc([("D", (low[0] + 1, None, None))])
+    many.sync()  # a gap that the next delete meets
+    parted = in_order(many)
+    many.cdc([("U", (key, "changed", 0)) for key in first_keys([*parted[:2], *parted[3:5]])] + [("D", (low[0] + 1, None, None))])
+
+    many.sync()
+
+    after = in_order(many)
+    assert after[1] == parted[2]
+    assert (after[0].low, after[0].high) == (parted[0].low, parted[1].high)
+    assert many.counts() == (0, 4, 0)
+    many.check_files()
+
+
+def test_a_group_whose_rows_are_all_deleted_leaves_no_file(many: WorkTable) -> None:
+    before = in_order(many)
+    gone = before[1:4]
+    keys = [key for file in gone if file.low and file.high for key in range(file.low[0], file.high[0] + 1)]
+    many.cdc([("D", (key, None, None)) for key in keys])
+
+    many.sync()
+
+    assert in_order(many) == [before[0], *before[4:]]
+    assert many.counts() == (0, 0, len(keys))
+    many.check_folder()
+
+
+def test_a_neighbour_that_is_gone_leaves_nothing_behind(many: WorkTable) -> None:
+    """The file that was begun for those before it is given up: no upload stays open, no file is hidden."""
+    before = in_order(many)
+    key = many.out_path.key + before[2].path
+    many.clients.s3.delete_object(Bucket=many.out_path.bucket, Key=key)
+    many.cdc([("U", (key, "changed", 0)) for key in first_keys(before)])
+
+    error = many.blocked()
+
+    assert error["code"] == "data-file-gone"
+    assert before[2].path in error["message"]
+    assert many.open_uploads() == []
+    assert many.visible() == {file.path for file in before} - {before[2].path}
+
+
+def test_joined_files_grow_no_further_than_twice_the_limit(many: WorkTable) -> None:
+    """What is not small any more is joined with nothing."""
+    total = sum(file.size_bytes for file in in_order(many))
+    most = total // 4
+    for turn in range(4):
+        many.cdc([("U", (key, f"turn {turn}", 0)) for key in range(ROWS)])
+        many.sync(small_file_bytes=str(most))
+        files = in_order(many)
+        assert all(first.high < second.low for first, second in itertools.pairwise(files) if first.high and second.low)
+    assert len(files) < 8
+    assert all(file.size_bytes < 3 * most for file in files)
+    many.check_files()
+    assert sorted(many.rows()) == [(key, "turn 3", 0) for key in range(ROWS)]

@@ -21,6 +21,7 @@ import pyarrow.types as pt
 
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
+from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.dms_files import damage_named
 
 METADATA = {"org.apache.spark.version": "3.5.6"}
@@ -32,9 +33,6 @@ SAMPLE_ROWS = 65_536
 # Where the file that is replaced says already which columns may have a dictionary: a part of its rows, at least so many.
 LEAST_SAMPLE_ROWS, SAMPLED_PART = 2048, 8
 COMPRESSION_LEVELS = {"zstd": 1}
-# What is held of the columns of a file that is read in pieces: all together, and of each.
-BUFFERS_BYTES = 40 * 1024 * 1024
-LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES = 1024 * 1024, 4 * 1024 * 1024
 # Of rows in memory to bytes in the file, until the first row group says it better.
 FIRST_RATIO = 0.3
 _RESTORE = "roll the table back to a change before this file came, or reload it"
@@ -193,15 +191,10 @@ def read_data_file(file: Any, name: str = "", streamed: bool = False) -> pq.Parq
         file = pa.BufferReader(file.getvalue())  # nothing is copied, and nothing asks Python for the next bytes
     with _damage(name):
         metadata = pq.read_metadata(file)
-        buffer_bytes = _buffer_bytes(metadata.num_columns) if streamed else 0
-        parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=buffer_bytes)
+        each_bytes = buffer_bytes(metadata.num_columns) if streamed else 0
+        parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes)
         _ = parquet.schema_arrow, parquet.num_row_groups
         return parquet
-
-
-def _buffer_bytes(columns: int) -> int:
-    """Of each column: large, because each piece is a request, but small where there are many columns."""
-    return min(MOST_BUFFER_BYTES, max(LEAST_BUFFER_BYTES, BUFFERS_BYTES // max(1, columns)))
 
 
 def _damage(name: str) -> AbstractContextManager[None]:

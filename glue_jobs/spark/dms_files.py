@@ -6,6 +6,7 @@ below (a lost connection, an object that changed) pass through as they are: the 
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from glue_jobs.aws.ranged import RangedFile
 from glue_jobs.core.dms_columns import BEFORE_IMAGES, before_images, excluded_columns
 from glue_jobs.core.dms_columns import BEFORE_PREFIX as BEFORE_PREFIX
 from glue_jobs.core.dms_columns import OP_COLUMN as OP_COLUMN
@@ -23,12 +25,14 @@ from glue_jobs.core.dms_columns import SEQUENCE_COLUMN as SEQUENCE_COLUMN
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.schema import Column, Schema, find
 from glue_jobs.spark.arrow_types import LostDigits, lake_type_of, only_index
+from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.row_marks import BEFORE, OP, ROW, RowMarks
 from glue_jobs.spark.row_marks import OPERATIONS as OPERATIONS
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _RESERVED = (OP, ROW, BEFORE, "__position", "__code", "__late", "__at")  # columns that stand beside the lake's in a job
 BATCH_ROWS = 65_536
+FETCHED_BYTES = 64 * 1024 * 1024  # of a file that is read by ranges so much is fetched at once and held
 _TIMESTAMP = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?$"
 _NEW_COPY = "let DMS write the file again (reload the table), or skip it: `dmslake unblock PATH --skip-file NAME`"
 _RENAME = "leave out or rename the column by a DMS transformation rule, then reload the table"
@@ -66,7 +70,11 @@ def open_dms(file: Any, name: str) -> pq.ParquetFile:
     if isinstance(file, pq.ParquetFile):
         return file
     with damage_named(name):
-        parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+        if isinstance(file, io.BytesIO):
+            file = pa.BufferReader(file.getvalue())  # nothing is copied, and nothing asks Python for the next bytes
+        metadata = pq.read_metadata(file)
+        each_bytes = buffer_bytes(metadata.num_columns) if isinstance(file, RangedFile) else 0
+        parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes)
         _ = parquet.schema_arrow, parquet.num_row_groups  # a footer can be damaged in parts that are read later
         return parquet
 
@@ -174,7 +182,8 @@ def read_dms(
     wanted = {column.name for column in columns} | {shape.op_column, *images.values()}
     for group, first in _group_starts(parquet, range(parquet.num_row_groups) if row_groups is None else row_groups):
         row = first
-        for batch in _batches(parquet, group, [column for column in names if column in wanted], name):
+        chosen = [column for column in names if column in wanted]
+        for batch in _batches(_fetching(file, parquet, group, chosen), group, chosen, name):
             yield marks.lake_rows(batch, columns, row, lost)
             row += batch.num_rows
         _check_rows(row - first, sum(parquet.metadata.row_group(index).num_rows for index in group), name)
@@ -191,6 +200,18 @@ def _group_starts(parquet: pq.ParquetFile, groups: Sequence[int]) -> Iterator[tu
         run.append(index)
     if run:
         yield run, sum(sizes[: run[0]])
+
+
+def _fetching(file: Any, parquet: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> pq.ParquetFile:
+    """The same file, so that what is read of it is fetched by few requests: else each page is one."""
+    if not isinstance(file, RangedFile):
+        return parquet
+    of_group = [parquet.metadata.row_group(index) for index in groups]
+    chunks = [group.column(at) for group in of_group for at in range(group.num_columns)]
+    size = sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
+    if size > FETCHED_BYTES:
+        return parquet
+    return pq.ParquetFile(file, metadata=parquet.metadata, coerce_int96_timestamp_unit="us", pre_buffer=True)
 
 
 def _batches(parquet: pq.ParquetFile, groups: list[int], columns: list[str], name: str) -> Iterator[pa.RecordBatch]:

@@ -28,6 +28,8 @@ from glue_jobs.spark.kept_bytes import KeptBytes
 from glue_jobs.spark.place import Place
 
 KEPT_BYTES = 32 * 1024 * 1024
+# Up to so many bytes a file is fetched by one request where most of its columns are read, or some that lie in more pieces than so many.
+WHOLE_BYTES, MOST_PIECES = 64 * 1024 * 1024, 16
 FOOTER_BYTES = 256 * 1024  # of a file that is larger only the end is fetched where its columns are asked for
 
 
@@ -133,12 +135,14 @@ def _kept_name(place: Place, file: RawFile) -> tuple[str, ...]:
 _KEPT = KeptBytes(KEPT_BYTES)
 
 
-def open_raw(place: Place, file: RawFile, *, keep: bool = False) -> Any:
-    """The raw file's bytes, as they were when it was listed. keep: they are wanted again, by this process and for this change."""
+def open_raw(place: Place, file: RawFile, *, keep: bool = False, whole_up_to: int = 0) -> Any:
+    """The raw file's bytes, as they were when it was listed. keep: they are wanted again, by this process and for this change.
+    whole_up_to: fetch all of it up to so many bytes, if that is more than the limits say."""
     kept = _KEPT.get(_kept_name(place, file)) if place.change else None
     if kept is not None:
         return io.BytesIO(kept)
-    source = open_object(place.s3, place.raw_bucket, file.key, file.size, etag=file.etag, whole_up_to=place.limits.stream_file_bytes)
+    whole_up_to = max(whole_up_to, place.limits.stream_file_bytes)
+    source = open_object(place.s3, place.raw_bucket, file.key, file.size, etag=file.etag, whole_up_to=whole_up_to)
     if keep and place.change and isinstance(source, io.BytesIO):
         _KEPT.put(_kept_name(place, file), source.getvalue())
     return source
@@ -161,7 +165,9 @@ def read_raw(
     """The rows of a raw file as `read_dms` gives them. row_groups: only these; a CSV file has one."""
     patterns = place.before_images
     if head.csv is None:
-        source = open_raw(place, head.file)
+        # By ranges each column of each row group is a request, and DMS makes row groups of ten thousand rows.
+        is_much = 2 * len(columns) >= len(head.schema.physical) or len(columns) * head.schema.row_groups > MOST_PIECES
+        source = open_raw(place, head.file, whole_up_to=WHOLE_BYTES if is_much and row_groups is None else 0)
         return read_dms(source, head.where, columns=columns, row_groups=row_groups, before=before, lost=lost, patterns=patterns)
     parts = head.csv
     file = CsvFile(_Opener(place, head.file), head.where, parts.delimiter, parts.null, parts.only, parts.empty_is_text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from glue_jobs.spark.engine import Engine, SparkEngine
 from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
 from glue_jobs.spark.key_spellings import Spellings, not_unique, spelled_twice, two_spellings
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, rank
+from glue_jobs.spark.ordered_table import RowSource, write_in_order
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.rows import (
@@ -35,12 +36,6 @@ from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import FileWriter, write_tables
 
 BATCH_ROWS = 65_536
-
-
-class RowSource(Protocol):
-    """A picklable piece of work that yields rows: the lake's columns, `__op`, `__position`."""
-
-    def __call__(self, place: Place, shape: Shape) -> Iterator[pa.Table]: ...
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,10 @@ def _check_surplus(shape: Shape, plan: TablePlan, surplus: int, spellings: Spell
 
 
 def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile]:
-
+    if plan.ranked and shape.key and not form_names(shape):
+        files = write_in_order(engine, place, shape, plan.sources, plan.size_bytes)
+        if files is not None:
+            return files
     names, parts = plain_names(shape.schema), [f"p{index}" for index in range(len(shape.partitioning))]
     keys = key_names(shape)
     engine.size_shuffles(plan.size_bytes * 4)  # in memory rows are several times as large as in compressed files

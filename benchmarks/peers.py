@@ -6,7 +6,7 @@
     python -m benchmarks.peers --workloads W1,W2 --contenders ours,delta --layout large --keys uuid
 
 Writes benchmarks/results/<rows>-<layout>-<keys>.json, .md and .svg, after every repetition, so that a run that is broken off leaves what it
-measured.
+measured. `--add` adds to what stands there already: a full run takes hours, and may be had in parts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.contenders.registry import NAMES
@@ -25,7 +25,8 @@ from benchmarks.data.workloads import WORKLOADS
 from benchmarks.folders import RESULTS
 from benchmarks.measuring.campaign import Campaign, Outcome, run
 from benchmarks.reporting.chart import chart
-from benchmarks.reporting.machine import describe
+from benchmarks.reporting.earlier import OtherMachine, numbered, read_outcomes, runs_of
+from benchmarks.reporting.machine import describe, program_state
 from benchmarks.reporting.markdown import markdown
 from benchmarks.reporting.summary import summarize
 from benchmarks.server.stand import open_stand
@@ -37,13 +38,20 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # servers and contenders end with us
     base = Base(given.rows, given.layout, given.keys)
     campaign = Campaign(given.workloads, given.contenders, base, given.repeat)
-    outcomes: list[Outcome] = []
+    place = given.results / base.name
     with open_stand() as stand:
         machine = {**describe(), "S3": stand.title, "data": _data(base)}
-        for outcome in run(campaign, stand, _say):
-            outcomes.append(outcome)
-            write(given.results / base.name, machine, outcomes)
-    _say(f"results: {given.results / base.name}.md")
+        program = program_state()
+        try:
+            outcomes = read_outcomes(place, machine, program) if given.add else []
+        except OtherMachine as error:
+            _say(str(error))
+            return 2
+        for measured in run(campaign, stand, _say):
+            told = replace(measured, run=f"{machine['time']} at {machine['commit']}", program=program)
+            outcomes.append(numbered(told, outcomes))
+            write(place, {**machine, "runs": runs_of(outcomes)}, outcomes)
+    _say(f"results: {place}.md")
     return 1 if any(outcome.failed for outcome in outcomes) else 0
 
 
@@ -75,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--layout", choices=(MANY, LARGE), default=MANY, help="700 files for ten million rows, or files of 128 MB")
     parser.add_argument("--keys", choices=(SEQUENCE, UUID), default=SEQUENCE)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--add", action="store_true", help="add to the results that are there, of the same machine and versions")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder for the results")
     return parser
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 @dataclass
 class Outcome:
     """One repetition of one contender on one workload. measures: by what was measured, such as `cold` or `scan`.
-    not_run: why there are none; failed: what went wrong."""
+    not_run: why there are none; failed: what went wrong. run: when it began, and at which commit; program: dmslake's state in it."""
 
     workload: str
     contender: str
@@ -35,6 +35,8 @@ class Outcome:
     files: list[int] = field(default_factory=list)
     not_run: str = ""
     failed: str = ""
+    run: str = ""
+    program: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,20 @@ def _measure(stand: Stand, kind: type[Contender], prepared: Prepared, outcome: O
     mark = secrets.token_hex(4)
     tables = {state: f"{prepared.workload.lower()}_{state}_{mark}" for state in (COLD, WARM)}
     log = LOGS / f"{prepared.base.name}-{prepared.workload}-{kind.name}-{outcome.repetition}.log"
-    course = COURSES[WORKLOADS[prepared.workload].kind]
 
     def worker() -> Worker:
         return Worker(stand, kind.name, prepared, log)
 
+    try:
+        _in_course(worker, tables, kind, stand, prepared, outcome)
+    finally:
+        stand.drop(mark)
+
+
+def _in_course(
+    worker: Callable[[], Worker], tables: Mapping[str, str], kind: type[Contender], stand: Stand, prepared: Prepared, outcome: Outcome
+) -> None:
+    course = COURSES[WORKLOADS[prepared.workload].kind]
     with worker() as making:
         for table in tables.values():
             for action in course.made:

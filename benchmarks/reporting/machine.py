@@ -30,6 +30,12 @@ def describe() -> dict[str, str]:
     return {**found, **{name: _version(name) for name in PACKAGES}}
 
 
+def program_state() -> str:
+    """Which dmslake this is: the same for two commits that differ elsewhere, such as in docs. `…-dirty` with changes not committed."""
+    dirty = _said("git", "-C", str(ROOT), "status", "--porcelain", "--", "glue_jobs")
+    return _said("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD:glue_jobs") + ("-dirty" if dirty else "")
+
+
 def _version(package: str) -> str:
     try:
         return version(package)

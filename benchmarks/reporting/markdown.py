@@ -6,24 +6,25 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.data.workloads import WORKLOADS
 from benchmarks.reporting.summary import Row
+from benchmarks.reporting.targets import targets
 
+_HOW = (
+    "Medians of so many repetitions, which were interleaved. Warm: on the second table in a process; cold: on the first, the start of",
+    "Python and JVM included. Memory, requests and bytes are those of the warm run. Scan and query: by Spark, in a warm session, on the",
+    "table afterwards. All rows were compared with what pyarrow computes; a contender with wrong rows has no time.",
+)
 _HEAD = (
-    "contender", "warm s", "cold s", "ours is … × faster", "peak MiB", "requests", "MB to S3", "MB from S3", "files after",
+    "contender", "repetitions", "warm s", "cold s", "ours is … × faster", "peak MiB", "requests", "MB to S3", "MB from S3", "files after",
     "full scan s", "point query s",
 )  # fmt: skip
 
 
 def markdown(title: str, machine: Mapping[str, str], rows: Sequence[Row]) -> str:
     """A page. warm: the second batch of a process; cold: the first, the start of Python and JVM included."""
-    lines = [f"# {title}", ""]
-    lines += ["Medians. Warm: on the second table in a process; cold: on the first, the start of Python and JVM included. Memory, requests"]
-    lines += [
-        "and bytes are those of the warm run. Scan and query: by Spark, in a warm session, on the table afterwards. All rows were",
-        "",
-    ]
-    lines[-2] += " compared with what"
-    lines.insert(len(lines) - 1, "pyarrow computes; a contender with wrong rows has no time.")
+    lines = [f"# {title}", "", *_HOW, ""]
     lines += ["| what | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in machine.items()), ""]
+    wanted = targets(rows)
+    lines += ["## Targets", "", *wanted, ""] if wanted else []
     for workload in dict.fromkeys(row.workload for row in rows):
         of_it = [row for row in rows if row.workload == workload]
         ours = next((row.warm for row in of_it if row.contender == "ours"), None)
@@ -39,6 +40,7 @@ def _line(row: Row, ours: float | None) -> str:
     ratio = "" if not ours or row.contender == "ours" or row.warm is None else f"{row.warm / ours:.2f}"
     cells = [
         row.title,
+        str(row.repetitions),
         _number(row.warm, 1),
         _number(row.cold, 1),
         ratio,

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.contenders.registry import NAMES
+from benchmarks.data.workloads import WORKLOADS
 from benchmarks.measuring.campaign import Outcome
 
 SMALL_FILE_BYTES = 32 << 20
@@ -36,13 +38,13 @@ class Row:
 
 
 def summarize(outcomes: Sequence[Outcome]) -> list[Row]:
-    """Rows in the order in which workloads and contenders first come."""
+    """Rows in the order of the workloads and contenders."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.workload, outcome.contender), []).append(outcome)
     rows = [_row(group) for group in groups.values()]
-    order = list(dict.fromkeys(outcome.workload for outcome in outcomes))
-    return sorted(rows, key=lambda row: order.index(row.workload))
+    place_of = {name: at for at, name in enumerate((*WORKLOADS, *NAMES))}
+    return sorted(rows, key=lambda row: (place_of[row.workload], place_of.get(row.contender, len(place_of))))
 
 
 def _row(group: Sequence[Outcome]) -> Row:

@@ -28,6 +28,7 @@ class Stand:
     title: str
     environment: dict[str, str]
     server: MinioServer | None
+    buckets: tuple[str, ...] = (BUCKET,)
 
     @functools.cached_property
     def s3(self) -> Any:
@@ -45,6 +46,15 @@ class Stand:
         """The change files, below `changes_key`."""
         for path in prepared.changes:
             self.s3.put_object(Bucket=BUCKET, Key=changes_key(prepared) + path.name, Body=path.read_bytes())
+
+    def drop(self, mark: str) -> None:
+        """Give back the disk of all objects with `mark` in their keys, with all their versions."""
+        for bucket in self.buckets:
+            for page in self.s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
+                found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+                gone = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found if mark in each["Key"]]
+                if gone:
+                    self.s3.delete_objects(Bucket=bucket, Delete={"Objects": gone, "Quiet": True})
 
 
 def base_key(base: Base) -> str:
@@ -76,8 +86,9 @@ def open_stand() -> Iterator[Stand]:
         aws = stack.enter_context(EmbeddedAws())
         server = stack.enter_context(MinioServer()) if PROGRAM.exists() else None
         environment = {**aws.environment(), "AWS_ENDPOINT_URL_S3": server.url if server else aws.endpoint_url}
-        stand = Stand(server.title if server else "moto (Python): no figure of it says anything about S3", environment, server)
         raw, lake = aws.raw_bucket, aws.lake_bucket
+        title = server.title if server else "moto (Python): no figure of it says anything about S3"
+        stand = Stand(title, environment, server, (BUCKET, raw, lake))
         for bucket in (BUCKET, raw, lake) if server else (BUCKET,):
             stand.s3.create_bucket(Bucket=bucket)
         stand.s3.put_bucket_versioning(Bucket=lake, VersioningConfiguration={"Status": "Enabled"})

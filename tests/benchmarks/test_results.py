@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from benchmarks.measuring.campaign import Outcome
 from benchmarks.reporting.chart import chart
+from benchmarks.reporting.earlier import OtherMachine, numbered, read_outcomes, runs_of
 from benchmarks.reporting.markdown import markdown
 from benchmarks.reporting.summary import summarize
+from benchmarks.reporting.targets import targets
 from benchmarks.server.counts import Counts, read_metrics
 
 
@@ -45,7 +52,7 @@ def test_the_table_names_what_was_not_run() -> None:
 
     page = markdown("title", {"cores": "2"}, summarize(outcomes))
 
-    assert "| the delta | 9.0 | 10.0 | 4.50 | 100 | 7 | 0.0 | 0.0 | 3 | 0.5 | 0.2 |" in page
+    assert "| the delta | 1 | 9.0 | 10.0 | 4.50 | 100 | 7 | 0.0 | 0.0 | 3 | 0.5 | 0.2 |" in page
     assert "| the hudi | not run: no jar |" in page
     assert "| the sample | not run: apply: boom |" in page
     assert "| cores | 2 |" in page
@@ -90,3 +97,50 @@ def test_counts_are_differences_of_the_servers_counters() -> None:
 
     assert counts == Counts({"GetObject": 10}, 600, 2000)
     assert counts.request_count == 10
+
+
+def test_targets_are_compared_with_what_was_measured() -> None:
+    """Of what was not measured nothing is said."""
+    seconds = {"ours": 3.0, "plain": 10.0, "iceberg": 8.0, "iceberg-mor": 2.0}
+
+    lines = targets(summarize([measured("W1", name, 1, warm) for name, warm in seconds.items()]))
+
+    assert lines[2:] == [
+        "| W1: seconds of those of Spark's plain read and write | ≤ 0.35 | 0.30 | yes |",
+        "| W1: so many times faster than Iceberg copy-on-write | ≥ 3 | 2.67 | **no** |",
+        "| W1: of Iceberg merge-on-read's, with the next full scan | ≤ 1 | 1.40 | **no** |",
+    ]
+    assert targets([]) == []
+
+
+MACHINE = {"cores": "2", "pyspark": "3.5.6"}
+
+
+def keep(place: Path, outcomes: list[Outcome], machine: dict[str, str]) -> None:
+    kept = {"machine": {**machine, "time": "then", "commit": "old", "runs": "then at old"}, "outcomes": [asdict(each) for each in outcomes]}
+    place.with_suffix(".json").write_text(json.dumps(kept))
+
+
+def test_a_run_adds_to_the_repetitions_that_are_kept(tmp_path: Path) -> None:
+    """Those of dmslake as it was before are left out: a median over two programs is none."""
+    place = tmp_path / "1000-many-sequence"
+    assert read_outcomes(place, MACHINE, "new") == []
+    kept = [replace(measured("W1", name, 1, 2.0), run="then at old", program="old") for name in ("ours", "delta")]
+    keep(place, kept, MACHINE)
+
+    same, changed = (read_outcomes(place, {**MACHINE, "time": "now", "commit": "new"}, program) for program in ("old", "new"))
+
+    assert same == kept
+    assert changed == kept[1:]
+    more = numbered(replace(measured("W1", "delta", 1, 3.0), run="now at new"), changed)
+    assert more.repetition == 2
+    assert numbered(measured("W1", "ours", 1, 3.0), changed).repetition == 1
+    assert runs_of([*changed, more]) == "then at old; now at new"
+
+
+def test_results_of_another_machine_are_not_added_to(tmp_path: Path) -> None:
+    place = tmp_path / "1000-many-sequence"
+    keep(place, [], MACHINE)
+
+    with pytest.raises(OtherMachine, match=r"pyspark: kept 3\.5\.6, now 4\.0\.0.*another --results"):
+        read_outcomes(place, {**MACHINE, "pyspark": "4.0.0"}, "new")

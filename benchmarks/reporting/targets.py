@@ -1,0 +1,84 @@
+"""What we want of the figures, and what they are: ratios within the results, so that the machine matters little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.reporting.summary import Row
+
+Rows = Mapping[tuple[str, str], Row]
+
+
+@dataclass(frozen=True)
+class Target:
+    """measure: None where the rows for it are not there. is_most: the bound is an upper one."""
+
+    what: str
+    bound: float
+    is_most: bool
+    measure: Callable[[Rows], float | None]
+
+    @property
+    def text(self) -> str:
+        return f"{'≤' if self.is_most else '≥'} {self.bound:g}"
+
+    def is_met(self, value: float) -> bool:
+        return value <= self.bound if self.is_most else value >= self.bound
+
+
+def _of(workload: str, contender: str, *names: str) -> Callable[[Rows], float | None]:
+    """The sum of a contender's figures; None if one is not there."""
+
+    def read(rows: Rows) -> float | None:
+        row = rows.get((workload, contender))
+        values = [getattr(row, name, None) for name in names]
+        return None if any(value is None for value in values) else float(sum(values))
+
+    return read
+
+
+def _ratio(workload: str, over: str, under: str, *names: str) -> Callable[[Rows], float | None]:
+    names = names or ("warm",)
+
+    def read(rows: Rows) -> float | None:
+        upper, lower = _of(workload, over, *names)(rows), _of(workload, under, *names)(rows)
+        return None if upper is None or not lower else upper / lower
+
+    return read
+
+
+def _faster(workload: str, contender: str, name: str, bound: float) -> Target:
+    return Target(f"{workload}: so many times faster than {name}", bound, False, _ratio(workload, contender, "ours"))
+
+
+ICEBERG, DELTA = "Iceberg copy-on-write", "Delta Lake"
+TARGETS = (
+    Target("W1: seconds of those of Spark's plain read and write", 0.35, True, _ratio("W1", "ours", "plain")),
+    _faster("W1", "iceberg", ICEBERG, 3),
+    _faster("W1", "delta", DELTA, 5),
+    _faster("W1", "sample", "the AWS sample", 5),
+    _faster("W1", "hudi", "Hudi", 8),
+    Target("W1: of Iceberg merge-on-read's, with the next full scan", 1, True, _ratio("W1", "ours", "iceberg-mor", "warm", "scan")),
+    _faster("W2", "iceberg", ICEBERG, 4),
+    _faster("W2", "delta", DELTA, 8),
+    Target("W3: seconds of those of Spark's plain read and write", 0.45, True, _ratio("W3", "ours", "plain")),
+    _faster("W3", "iceberg", ICEBERG, 2),
+    Target("W3: of Iceberg merge-on-read's, with the next full scan", 1, True, _ratio("W3", "ours", "iceberg-mor", "warm", "scan")),
+    Target("W5: the last of 24 batches, of the first one's seconds", 1.2, True, _of("W5", "ours", "last_to_first")),
+    Target("W6: seconds of the rollback", 6, True, _of("W6", "ours", "warm")),
+    Target("W6: seconds of the re-apply", 6, True, _of("W6", "ours", "redo")),
+    Target("W7: seconds of those of Spark's own writer", 0.55, True, _ratio("W7", "ours", "plain")),
+)
+
+
+def targets(rows: Sequence[Row]) -> list[str]:
+    """A Markdown table of the targets that the rows tell of; nothing if they tell of none."""
+    by = {(row.workload, row.contender): row for row in rows}
+    found = [(target, target.measure(by)) for target in TARGETS]
+    lines = [
+        f"| {target.what} | {target.text} | {value:.2f} | {'yes' if target.is_met(value) else '**no**'} |"
+        for target, value in found
+        if value is not None
+    ]
+    return ["| what (warm) | target | measured | met |", "| --- | --- | --- | --- |", *lines] if lines else []

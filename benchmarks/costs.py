@@ -69,7 +69,7 @@ class Line:
 ALONE = Limits(packed_run_tables=1)
 LOADS = (
     Load("100 tables of 300 MB, hourly: 2,000 changes in 7 data files of each", 100),
-    Load("the same with tables of 643 MB, each with a run of its own", 100, table_mb=643),
+    Load("the same with tables of 6 GB, each with a run of its own", 100, table_mb=6000),
     Load(
         "500 tables of 1 MB, hourly: 100 changes of each, packed into shared runs", 500,
         table_mb=1, pending_mb=0.01, cdc_files=1, rewritten=1, seconds=0.7,

@@ -59,7 +59,7 @@ class Limits:
         "rows that `verify --replay` and the work on a history table hold in memory; of more they take a part of the keys at a time",
         least=1,
     )
-    small_table_bytes: int = _limit(512 * MIB, "bytes", "a table below this, with little pending, shares a run with others")
+    small_table_bytes: int = _limit(4096 * MIB, "bytes", "a table below this, with little pending, shares a run with others")
     packed_pending_bytes: int = _limit(64 * MIB, "bytes", "pending bytes up to which a table may share a run")
     packed_run_bytes: int = _limit(256 * MIB, "bytes", "pending bytes of all tables in a shared run, at most")
     packed_run_tables: int = _limit(100, "tables", "tables in a shared run, at most")

@@ -72,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
         os.environ.pop(name, None)
     os.environ.update(aws_environment())
-    os.environ.update(QUICK_JVM)  # for the JVMs of job runs, which live for seconds
+    os.environ.update(QUICK_JVM)  # JVMs of job runs live for seconds, and the one session runs a thousand different small plans
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of programs that tests start would compile all of ours each time
     sys.dont_write_bytecode = False
     config.option.loadscopereorder = False  # by xdist itself the groups with most tests come first, however short they are
@@ -182,8 +182,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory, embedded_aws: EmbeddedAws) -
     from glue_jobs.spark.session import SESSION_CONF
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in QUICK_JVM:  # this one lives long
-            patch.delenv(name, raising=False)
         patch.setenv("JAVA_HOME", find_java_home())
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))

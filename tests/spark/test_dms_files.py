@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import random
+from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from glue_jobs.aws.ranged import TAIL_BYTES, RangedFile
 from glue_jobs.core.errors import LeaseLost, TableBlocked
 from glue_jobs.core.schema import Column, Schema, names
 from glue_jobs.spark.arrow_types import LostDigits
@@ -389,28 +391,54 @@ def test_damage_anywhere_is_read_or_refused_in_words() -> None:
     assert "bad-raw-file" in codes
 
 
-class _Broken(io.BytesIO):
+class _Broken(io.RawIOBase):
     """A file whose storage fails behind its first reads."""
 
     def __init__(self, data: bytes, error: Exception) -> None:
-        super().__init__(data)
-        self._error: Exception = error
+        self._data, self._error = io.BytesIO(data), error
         self._whole = len(data)
 
-    def read(self, size: int | None = -1) -> bytes:
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._data.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._data.tell()
+
+    def read(self, size: int | None = -1, /) -> bytes:
         if self.tell() < self._whole // 2:
             raise self._error
-        return super().read(size)
+        return self._data.read(size)
 
 
+class _BrokenRanges(RangedFile):
+    """An object whose ranges can't be fetched any more once its footer was read."""
+
+    def __init__(self, data: bytes, error: Exception) -> None:
+        super().__init__(None, "raw", "key", len(data))  # type: ignore[arg-type]
+        self._data, self._error = data, error
+
+    def _get(self, start: int, stop: int) -> bytes:
+        if start < self._size // 2:
+            raise self._error
+        return self._data[start:stop]
+
+
+@pytest.mark.parametrize("broken", [_Broken, _BrokenRanges])
 @pytest.mark.parametrize(
     "error", [ConnectionResetError(104, "reset"), TimeoutError("slow"), LeaseLost("late"), TableBlocked("moved", "raw-file-changed")]
 )
-def test_a_failing_storage_is_no_damage(error: Exception) -> None:
+def test_a_failing_storage_is_no_damage(error: Exception, broken: Callable[[bytes, Exception], Any]) -> None:
     """Its error passes as it is: the file may be fine, and the next run will see."""
-    data = _dms([DmsRow("I", (place, "x" * 50)) for place in range(2000)])
+    data = _dms([DmsRow("I", (place, f"{place * 7919:050d}" + random.Random(place).randbytes(40).hex())) for place in range(3000)])
+    assert len(data) > 2 * TAIL_BYTES
 
     with pytest.raises(type(error)) as caught:
-        list(read_dms(_Broken(data, error), NAME, columns=LAKE))
+        list(read_dms(broken(data, error), NAME, columns=LAKE))
 
     assert getattr(caught.value, "code", None) == getattr(error, "code", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from glue_jobs.aws.objects import file_changed, read_bytes
@@ -19,7 +20,7 @@ READ_AHEAD_BYTES = 256 * 1024
 class RangedFile(io.RawIOBase):
     """A read-only, seekable file over an object of `size_bytes`. Each read beyond what is at hand is one GET.
 
-    At hand are the last 64 KB (a Parquet footer), fetched once, and the piece that the last small read fetched ahead.
+    At hand are the last 64 KB (a Parquet footer), fetched once, the piece that the last small read fetched ahead, and what `hold` fetched.
     With `etag` every GET insists on that object: TableBlocked, raw-file-changed, if another one took its place.
     One position for all: threads may share it only through a reader that locks, as pyarrow's does.
     """
@@ -43,6 +44,7 @@ class RangedFile(io.RawIOBase):
         self._tail_start = max(0, size_bytes - TAIL_BYTES)
         self._tail: bytes | None = None
         self._ahead_start, self._ahead = 0, b""
+        self._held: list[tuple[int, bytes]] = []
         self._lock = threading.RLock()
 
     def size(self) -> int:
@@ -86,8 +88,19 @@ class RangedFile(io.RawIOBase):
         view[: len(data)] = data
         return len(data)
 
+    def hold(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Fetch these ranges (start, stop), each by one GET, and serve what is read of them from memory; instead of those held before."""
+        with self._lock:
+            self._held = []
+            for start, stop in ranges:
+                if start < min(stop, self._size):
+                    self._held.append((start, self._get(start, min(stop, self._size))))
+
     def _between(self, start: int, stop: int) -> bytes:
         """The bytes from `start` up to `stop`: from what is at hand, else by one GET."""
+        for first, data in self._held:
+            if first <= start and stop <= first + len(data):
+                return data[start - first : stop - first]
         if start >= self._tail_start:
             if self._tail is None:
                 self._tail = self._get(self._tail_start, self._size)

@@ -36,35 +36,46 @@ def neighbours(
 
 def _runs(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> Iterable[list[DataFile]]:
     """The longest lists of at least two files that follow on each other, all in `paths`."""
-    for ranged in _by_partition(paths, table, key_types).values():
+    for ranged in _by_partition(paths, table, key_types):
         run: list[DataFile] = []
-        last: Bound | None = None
+        furthest: Bound | None = None
         for low, _, high, file in sorted(ranged, key=lambda each: each[:2]):
-            follows = last is not None and low[: len(last)] > last
+            follows = furthest is not None and low[: len(furthest)] > furthest
             if run and not (follows and file.path in paths):
                 if len(run) > 1:
                     yield run
                 run = []
-            if file.path in paths:
+            reaches = furthest is None or _reaches_further(high, furthest)
+            furthest = high if reaches else furthest
+            if file.path in paths and reaches:  # what does not reach as far as one before has that one behind it, up to the next file
                 run.append(file)
-            last = high
         if len(run) > 1:
             yield run
 
 
-def _by_partition(
-    paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]
-) -> dict[PartitionValues, list[tuple[Bound, str, Bound, DataFile]]]:
-    """Low bound, path, high bound of the files with both, in partitions where some of `paths` are."""
+def _reaches_further(bound: Bound, other: Bound) -> bool:
+    """Whether an upper bound is above another one. One that was cut stands for all keys that begin like it."""
+    width = min(len(bound), len(other))
+    if bound[:width] != other[:width]:
+        return bound[:width] > other[:width]
+    return len(bound) < len(other)
+
+
+def _by_partition(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> list[list[tuple[Bound, str, Bound, DataFile]]]:
+    """Low bound, path, high bound of each file, partition by partition, of those where some of `paths` are. A file without a bound lies
+    across all others: nothing is joined beside it."""
     by: dict[PartitionValues, list[Any]] = {}
     held = list(table)
     wanted = {file.partition for file in held if file.path in paths}
+    unbounded = set()
     for file in held:
         if file.partition in wanted:
             low, high = decode_bound(key_types, file.low), decode_bound(key_types, file.high)
             if low and high:
                 by.setdefault(file.partition, []).append((low, file.path, high, file))
-    return by
+            else:
+                unbounded.add(file.partition)
+    return [ranged for partition, ranged in by.items() if partition not in unbounded]
 
 
 def _cut(run: Sequence[DataFile], most_bytes: float) -> list[Group]:

@@ -26,13 +26,13 @@ from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.schema import Column, Schema, find
 from glue_jobs.spark.arrow_types import LostDigits, lake_type_of, only_index
 from glue_jobs.spark.column_buffers import buffer_bytes
+from glue_jobs.spark.held_ranges import windows
 from glue_jobs.spark.row_marks import BEFORE, OP, ROW, RowMarks
 from glue_jobs.spark.row_marks import OPERATIONS as OPERATIONS
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _RESERVED = (OP, ROW, BEFORE, "__position", "__code", "__late", "__at")  # columns that stand beside the lake's in a job
 BATCH_ROWS = 65_536
-FETCHED_BYTES = 64 * 1024 * 1024  # of a file that is read by ranges so much is fetched at once and held
 _TIMESTAMP = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?$"
 _NEW_COPY = "let DMS write the file again (reload the table), or skip it: `dmslake unblock PATH --skip-file NAME`"
 _RENAME = "leave out or rename the column by a DMS transformation rule, then reload the table"
@@ -183,7 +183,7 @@ def read_dms(
     for group, first in _group_starts(parquet, range(parquet.num_row_groups) if row_groups is None else row_groups):
         row = first
         chosen = [column for column in names if column in wanted]
-        for batch in _batches(_fetching(file, parquet, group, chosen), group, chosen, name):
+        for batch in read_batches(file, parquet, chosen, group, name):
             yield marks.lake_rows(batch, columns, row, lost)
             row += batch.num_rows
         _check_rows(row - first, sum(parquet.metadata.row_group(index).num_rows for index in group), name)
@@ -202,21 +202,20 @@ def _group_starts(parquet: pq.ParquetFile, groups: Sequence[int]) -> Iterator[tu
         yield run, sum(sizes[: run[0]])
 
 
-def _fetching(file: Any, parquet: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> pq.ParquetFile:
-    """The same file, so that what is read of it is fetched by few requests: else each page is one."""
+def read_batches(file: Any, parquet: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int], name: str) -> Iterator[pa.RecordBatch]:
+    """Some columns of the row groups, in pieces. file: what `parquet` reads; if it fetches ranges, it is told which."""
     if not isinstance(file, RangedFile):
-        return parquet
-    of_group = [parquet.metadata.row_group(index) for index in groups]
-    chunks = [group.column(at) for group in of_group for at in range(group.num_columns)]
-    size = sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
-    if size > FETCHED_BYTES:
-        return parquet
-    return pq.ParquetFile(file, metadata=parquet.metadata, coerce_int96_timestamp_unit="us", pre_buffer=True)
+        yield from _batches(parquet, groups, columns, name)
+        return
+    for some, ranges in windows(parquet.metadata, groups, columns):
+        file.hold(ranges)
+        yield from _batches(parquet, some, columns, name)
+    file.hold(())
 
 
-def _batches(parquet: pq.ParquetFile, groups: list[int], columns: list[str], name: str) -> Iterator[pa.RecordBatch]:
+def _batches(parquet: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str], name: str) -> Iterator[pa.RecordBatch]:
     with damage_named(name):
-        batches = parquet.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False)
+        batches = parquet.iter_batches(BATCH_ROWS, row_groups=list(groups), columns=list(columns), use_threads=False)
     while True:
         with damage_named(name):
             batch = next(batches, None)

@@ -50,7 +50,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
     shape = Shape(str(state.path), schema, state.primary_key, state.partitioning, state.empty_partition.lower() == "null")
     timestamp, first_time = find_timestamp(engine, place, state.timestamp_column, heads)
     sources = tuple(UnitSource(unit) for head in heads for unit in units_of(head))
-    added = write_table(engine, place, shape, TablePlan(sources, True, expected_bytes(place, shape, heads)))
+    added = write_table(engine, place, shape, TablePlan(sources, True, expected_bytes(place, shape, heads), by_key=True))
     work = Work(
         kind="full-load",
         schema=schema,

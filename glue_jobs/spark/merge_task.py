@@ -18,7 +18,7 @@ from glue_jobs.spark.merge_file import OpenFile, Tally, has_hits, locate, merged
 from glue_jobs.spark.net_changes import NetChanges
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.side_by_side import in_order, side_by_side
-from glue_jobs.spark.write_files import FileWriter, write_tables
+from glue_jobs.spark.write_files import FileWriter, abort_all, write_tables
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,7 @@ class MergeTask:
                 for each in searched:
                     found.append(each.result)
                     joining.take(each.opened, each.rows)
+                    del each  # its rows: the next file is being read
                 return GroupResult(tuple(found), joining.finish())
             except BaseException:
                 joining.abort()
@@ -148,6 +149,7 @@ class _Joining:
         self._place, self._shape, self._notes = place, shape, notes
         self._writer: FileWriter | None = None
         self._rows: NotedRows | None = None
+        self._writers: list[FileWriter] = []
         self._done: list[Written] = []
 
     def take(self, opened: OpenFile, rows: Iterable[pa.Table] | None) -> None:
@@ -156,7 +158,9 @@ class _Joining:
             self._close()
             return
         if self._writer is None or self._rows is None:
-            self._writer = FileWriter(self._place, self._shape, opened.file.partition, opened.dictionary, split=False)
+            # Which columns may have a dictionary is asked of many rows: the first file may be tiny, or older than some columns.
+            self._writer = FileWriter(self._place, self._shape, opened.file.partition, split=False)
+            self._writers.append(self._writer)
             self._rows = self._notes.of_rows()
         for table in self._rows.passing(rows):
             self._writer.write(table)
@@ -173,6 +177,5 @@ class _Joining:
         self._writer = self._rows = None
 
     def abort(self) -> None:
-        """Give up the file that is open."""
-        if self._writer is not None:
-            self._writer.abort()
+        """Give up what was written, also the files that are finished."""
+        abort_all(self._writers)

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -26,13 +26,16 @@ from glue_jobs.spark.key_columns import bounds, normalised_keys
 from glue_jobs.spark.net_changes import DELETE, OP
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.write_files import FileWriter
+from glue_jobs.spark.write_files import FileWriter, abort_all
 
 TASKS_PER_SLOT = 3
 # What the partitions that a task writes side by side hold at most, all together and each: a row group and a part of its upload.
-OPEN_BYTES, WRITER_BYTES = 160 * 1024 * 1024, 40 * 1024 * 1024
+OPEN_BYTES, WRITER_BYTES = 256 * 1024 * 1024, 64 * 1024 * 1024
 HELD_RATIO = 4  # of rows in memory to bytes in a file
 MOST_READS = 3.0  # so often may a row be read; above it a shuffle is cheaper
+# So much longer than an equal share may the longest task be: a shuffle spreads the work evenly. What is short anyway is no matter.
+MOST_UNEVEN, SHORT_BYTES = 2.0, 64 * 1024 * 1024
+SPLIT_RATIO = 1.5  # a stretch that came out larger than the target is split only above this: a rest would be a small file
 
 
 class RowSource(Protocol):
@@ -73,21 +76,24 @@ def write_in_order(engine: Engine, place: Place, shape: Shape, sources: Sequence
     if any(found[second].low <= found[first].high for first, second in itertools.pairwise(order)):
         return None
     stretches = {at: found[at] for at in order}
-    portions = _planned(stretches, size_bytes, place.limits.target_file_bytes, engine.slots * TASKS_PER_SLOT)
+    portions = planned(stretches, size_bytes, place.limits.target_file_bytes, engine.slots)
     if portions is None:
         return None
     tasks = [(portion, tuple(sources[at] for at in portion.sources)) for portion in portions]
     return chain(engine.map(_Write(place, shape), tasks))
 
 
-def _planned(stretches: Mapping[int, Stretch], size_bytes: float, target_bytes: float, tasks: int) -> list[Portion] | None:
-    """The work in as many pieces as can be without reading too much; None where that is none."""
+def planned(stretches: Mapping[int, Stretch], size_bytes: float, target_bytes: float, slots: int) -> list[Portion] | None:
+    """The work in as many pieces as can be without reading too much; None where that is none, or where a few of them would have all."""
     read = sum(stretch.read for stretch in stretches.values())
     row_bytes = max(1.0, size_bytes / max(1, read))
+    longest = MOST_UNEVEN * max(read / slots, SHORT_BYTES / row_bytes)
+    tasks = slots * TASKS_PER_SLOT
     while tasks:
         portions = portions_of(stretches, row_bytes, target_bytes, tasks)
-        if sum(stretches[at].read for portion in portions for at in portion.sources) <= MOST_READS * read:
-            return portions
+        reads = [sum(stretches[at].read for at in portion.sources) for portion in portions]
+        if sum(reads) <= MOST_READS * read:
+            return portions if max(reads, default=0) <= longest else None
         tasks //= 2
     return None
 
@@ -181,7 +187,8 @@ def _kept(rows: pa.Table) -> pa.Table:
 
 def _by_partition(rows: pa.Table, shape: Shape) -> Iterator[tuple[PartitionValues, pa.Table]]:
     if not shape.partitioning:
-        yield (), rows
+        if rows.num_rows:
+            yield (), rows
         return
     values = partition_values(rows, shape.partitioning, shape.schema, shape.empty_as_null, shape.table, shape.key)
     yield from split_by_partition(rows, values)
@@ -196,7 +203,9 @@ class _Write:
 
     def __call__(self, task: tuple[Portion, Sequence[RowSource]]) -> list[DataFile]:
         portion, sources = task
-        writers = {values: FileWriter(self.place, self.shape, values) for values in portion.partitions}
+        limits = replace(self.place.limits, target_file_bytes=int(SPLIT_RATIO * self.place.limits.target_file_bytes))
+        place = replace(self.place, limits=limits)
+        writers = {values: FileWriter(place, self.shape, values) for values in portion.partitions}
         names = [column.name for column in self.shape.schema]
         try:
             for source in sources:
@@ -205,11 +214,10 @@ class _Write:
                         if values in writers:
                             writers[values].write(part)
             files = chain(writer.finish() for writer in writers.values())
+            written = sum(file.rows for file in files)
+            if written != portion.rows:
+                raise AssertionError(f"{written} rows written, {portion.rows} counted before, in {sorted(portion.partitions, key=repr)}")
         except BaseException:
-            for writer in writers.values():
-                writer.abort()
+            abort_all(writers.values())
             raise
-        written = sum(file.rows for file in files)
-        if written != portion.rows:
-            raise AssertionError(f"{written} rows written, {portion.rows} counted before, in {sorted(portion.partitions, key=repr)}")
         return files

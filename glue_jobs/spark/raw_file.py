@@ -28,8 +28,7 @@ from glue_jobs.spark.kept_bytes import KeptBytes
 from glue_jobs.spark.place import Place
 
 KEPT_BYTES = 32 * 1024 * 1024
-# Up to so many bytes a file is fetched by one request where most of its columns are read, or some that lie in more pieces than so many.
-WHOLE_BYTES, MOST_PIECES = 64 * 1024 * 1024, 16
+WHOLE_BYTES = 64 * 1024 * 1024  # up to so many a file is fetched by one request where most of its columns are read
 FOOTER_BYTES = 256 * 1024  # of a file that is larger only the end is fetched where its columns are asked for
 
 
@@ -165,9 +164,8 @@ def read_raw(
     """The rows of a raw file as `read_dms` gives them. row_groups: only these; a CSV file has one."""
     patterns = place.before_images
     if head.csv is None:
-        # By ranges each column of each row group is a request, and DMS makes row groups of ten thousand rows.
-        is_much = 2 * len(columns) >= len(head.schema.physical) or len(columns) * head.schema.row_groups > MOST_PIECES
-        source = open_raw(place, head.file, whole_up_to=WHOLE_BYTES if is_much and row_groups is None else 0)
+        is_most = row_groups is None and 2 * len(columns) >= len(head.schema.physical)
+        source = open_raw(place, head.file, whole_up_to=WHOLE_BYTES if is_most else 0)
         return read_dms(source, head.where, columns=columns, row_groups=row_groups, before=before, lost=lost, patterns=patterns)
     parts = head.csv
     file = CsvFile(_Opener(place, head.file), head.where, parts.delimiter, parts.null, parts.only, parts.empty_is_text)

@@ -17,7 +17,7 @@ import pyarrow.types as pt
 from glue_jobs.core.dms_columns import SEQUENCE_COLUMN
 from glue_jobs.core.schema import Column, find
 from glue_jobs.spark.arrow_types import LostDigits, conform
-from glue_jobs.spark.dms_files import damage_named, open_dms
+from glue_jobs.spark.dms_files import damage_named, open_dms, read_batches
 from glue_jobs.spark.engine import Engine
 from glue_jobs.spark.key_hashes import Hashes, key_hashes
 from glue_jobs.spark.place import Place
@@ -64,9 +64,10 @@ class _Notes:
             for rows in read_raw(self.place, head, columns=wanted, lost=cut):
                 hashes.extend(_hashes(rows) if SEQUENCE_COLUMN in columns else [])
             return np.concatenate(hashes), {name: count for name, count in cut.items() if count}
-        parquet = open_dms(open_raw(self.place, head.file), head.where)
-        with damage_named(head.where):
-            for batch in parquet.iter_batches(columns=columns, use_threads=False):
+        source = open_raw(self.place, head.file)
+        parquet = open_dms(source, head.where)
+        for batch in read_batches(source, parquet, columns, range(parquet.num_row_groups), head.where):
+            with damage_named(head.where):
                 rows = pa.Table.from_batches([batch])
                 taken = tuple(column for column in head.schema.columns if column.name in columns)
                 conform(rows, taken, head.where, lost=cut)

@@ -43,10 +43,9 @@ def _in_order(pool: ThreadPoolExecutor, function: Callable[[_T], _R], items: Seq
     for item in items:
         size = size_bytes(item)
         while waiting and (len(waiting) >= MOST_FILES or held + size > MOST_BYTES):
-            done, first = waiting.popleft()
-            yield first.result()
-            held -= done
+            held -= waiting[0][0]
+            yield waiting.popleft()[1].result()  # no name keeps it: the caller is done with it before the next one is begun
         waiting.append((size, pool.submit(function, item)))
         held += size
-    for _, last in waiting:
-        yield last.result()
+    while waiting:
+        yield waiting.popleft()[1].result()

@@ -42,12 +42,14 @@ BATCH_ROWS = 65_536
 class TablePlan:
     """How to write the table. ranked: keep the last row of each key; else a key that comes twice blocks the table.
 
-    size_bytes: what the data files are expected to come to, all together.
+    size_bytes: what the data files are expected to come to, all together. by_key: the sources mostly are in the order of the key
+    already, and read no other columns than they are asked for.
     """
 
     sources: tuple[RowSource, ...]
     ranked: bool
     size_bytes: float
+    by_key: bool = False
 
 
 def write_table(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile]:
@@ -86,7 +88,7 @@ def _check_surplus(shape: Shape, plan: TablePlan, surplus: int, spellings: Spell
 
 
 def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile]:
-    if plan.ranked and shape.key and not form_names(shape):
+    if plan.by_key and plan.ranked and shape.key and not form_names(shape):
         files = write_in_order(engine, place, shape, plan.sources, plan.size_bytes)
         if files is not None:
             return files

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.spark.dms_files import damage_named, looks_like_timestamp, open_dms
+from glue_jobs.spark.dms_files import damage_named, looks_like_timestamp, open_dms, read_batches
 from glue_jobs.spark.engine import Engine
 from glue_jobs.spark.place import Place
 from glue_jobs.spark.raw_file import RawHead, open_raw
@@ -57,6 +57,7 @@ def backward_steps(place: Place, head: RawHead, timestamp_column: str) -> int:
 
 def _values(place: Place, head: RawHead, column: str) -> pa.ChunkedArray:
     """The column of a Parquet file. It may be the first that is read of the file, so that it meets the damage."""
-    parquet = open_dms(open_raw(place, head.file), head.where)
-    with damage_named(head.where):
-        return parquet.read(columns=[column], use_threads=False)[column]
+    source = open_raw(place, head.file)
+    parquet = open_dms(source, head.where)
+    batches = list(read_batches(source, parquet, [column], range(parquet.num_row_groups), head.where))
+    return pa.chunked_array([batch.column(column) for batch in batches], parquet.schema_arrow.field(column).type)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
-from glue_jobs.aws.uploads import MultipartWriter
+from glue_jobs.aws.uploads import MultipartWriter, abort_upload
 from glue_jobs.core.keys import Bound, encode_bound
 from glue_jobs.core.partitioning import PartitionValues, folder_of
 from glue_jobs.core.paths import data_key
@@ -108,9 +109,22 @@ class FileWriter:
         return self._files
 
     def abort(self) -> None:
+        """Give up all that was written, the files that are finished too."""
         if self._sink is not None:
             self._writer.abort()
             self._sink.abort()
+            self._sink = None
+        while self._files:
+            file = self._files.pop()
+            if file.upload is not None:
+                abort_upload(self._place.s3, self._place.lake.bucket, data_key(self._place.lake, file.path), file.upload.id)
+
+
+def abort_all(writers: Iterable[FileWriter]) -> None:
+    """Abort each of them, also where one can't be; what fails is left to the lifecycle rule, because an error is on its way already."""
+    for writer in writers:
+        with contextlib.suppress(Exception):
+            writer.abort()
 
 
 def write_tables(
@@ -130,5 +144,5 @@ def write_tables(
                 writer.write(table)
         return writer.finish()
     except BaseException:
-        writer.abort()
+        abort_all([writer])
         raise

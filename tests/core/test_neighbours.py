@@ -62,9 +62,17 @@ def test_a_bound_that_was_cut_says_too_little() -> None:
     second = DataFile("t/1.parquet", 10, 1, low=("b", 5), high=("c", 1))
     third = DataFile("t/2.parquet", 10, 1, low=("d", 5), high=None)
     fourth = DataFile("t/3.parquet", 10, 1, low=("c", 2), high=("c", 9))
-    files = [first, second, third, fourth]
+    files = [first, second, fourth]
 
-    assert paths(neighbours(files, files, ("string", "bigint"), SMALL, MANY)) == [["0"], ["1", "3"], ["2"]]
+    assert paths(neighbours(files, files, ("string", "bigint"), SMALL, MANY)) == [["0"], ["1", "3"]]
+    assert paths(neighbours([*files, third], [*files, third], ("string", "bigint"), SMALL, MANY)) == [["0"], ["1"], ["2"], ["3"]]
+
+
+def test_a_file_that_lies_across_the_gap_parts_them() -> None:
+    """It would share its keys with the joined file, which it does not with either of the two."""
+    files = [ranged(0, 0, 100), ranged(1, 5, 10), ranged(2, 101, 110), ranged(3, 120, 130)]
+
+    assert paths(neighbours(files[1:], files, KEY, SMALL, MANY)) == [["1"], ["2", "3"]]
 
 
 def test_groups_are_cut_evenly() -> None:
@@ -111,5 +119,7 @@ def test_whatever_the_table(spans: list[tuple[int, int, int, str, bool]], most_b
             assert low is not None
             assert high is not None
             assert low < high
+            assert first.high is not None
+            assert second.low is not None
             others = [file for file in table if file not in (first, second) and file.partition == first.partition]
-            assert not any(file.low and file.high and low < file.low and file.high < high for file in others)
+            assert not any(file.low and file.high and file.low < second.low and file.high > first.high for file in others)

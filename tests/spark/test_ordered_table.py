@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glue_jobs.spark import ordered_table, table_rows
-from glue_jobs.spark.ordered_table import Stretch, ascends, portions_of
+from glue_jobs.spark.ordered_table import Stretch, ascends, planned, portions_of
 from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
 
@@ -124,6 +124,28 @@ def test_a_task_has_no_more_partitions_open_than_it_can_hold() -> None:
     assert [len(portion.partitions) for portion in portions_of(small, 100.0, 2.0**40, 3)] == [4, 4, 4]
 
 
+def test_work_that_a_few_tasks_would_have_alone_is_left_to_a_shuffle() -> None:
+    """One large file in key order, on a cluster; and partitions that have nothing to do with the key, each in every file."""
+    one = {0: Stretch((0,), (1,), 10**8, {("a",): 10**8})}
+    crossed = {at: Stretch((at,), (at,), 3 * 10**6, {(str(number),): 10**6 for number in range(3)}) for at in range(40)}
+
+    assert planned(one, 5e9, 128e6, slots=20) is None
+    assert planned(one, 5e9, 128e6, slots=1) is not None
+    assert planned(crossed, 5e9, 1e12, slots=20) is None
+    assert planned({0: Stretch((0,), (1,), 10**6, {("a",): 10**6})}, 5e7, 128e6, slots=20) is not None, "small: one task is short"
+
+
+@pytest.mark.parametrize("partition_key", ["null", "month"])
+@pytest.mark.usefixtures("spark", "without_shuffle")
+def test_a_load_of_nothing_but_deletes_is_an_empty_table(embedded_aws: EmbeddedAws, partition_key: str) -> None:
+    table = LakeTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, COLUMNS, "id", partition_key)
+    table.put_raw("LOAD00000001.parquet", table.parquet([("D", (1, 1, "a")), ("D", (2, 1, "b"))]))
+
+    assert table.run("LoadInitial", driver_bytes=0) == 0
+
+    assert table.visible() == set()
+
+
 def test_a_deleted_row_is_left_out(embedded_aws: EmbeddedAws, spark: SparkSession) -> None:
     """DMS writes no delete into a load file, but a D is a D wherever it stands."""
     del spark
@@ -150,6 +172,7 @@ def test_what_was_counted_is_compared_with_what_was_written(embedded_aws: Embedd
     assert table.run("LoadInitial", driver_bytes=0) == 1
 
     assert table.visible() == set()
+    assert table.open_uploads() == []
 
 
 def rows_of(*keys: Any) -> pa.Table:

@@ -88,19 +88,22 @@ def test_a_group_whose_rows_are_all_deleted_leaves_no_file(many: WorkTable) -> N
     many.check_folder()
 
 
-def test_a_neighbour_that_is_gone_leaves_nothing_behind(many: WorkTable) -> None:
-    """The file that was begun for those before it is given up: no upload stays open, no file is hidden."""
+@pytest.mark.parametrize("untouched", [None, 1])
+def test_a_neighbour_that_is_gone_leaves_nothing_behind(many: WorkTable, untouched: int | None) -> None:
+    """What was written for those before it is given up, finished or not: no upload stays open, no file is hidden."""
     before = in_order(many)
-    key = many.out_path.key + before[2].path
+    key = many.out_path.key + before[4].path
     many.clients.s3.delete_object(Bucket=many.out_path.bucket, Key=key)
-    many.cdc([("U", (key, "changed", 0)) for key in first_keys(before)])
+    files = [file for at, file in enumerate(before) if at != untouched]
+    changes = [("U", (key, "changed", 0)) for key in first_keys(files)]
+    many.cdc(changes)
 
     error = many.blocked()
 
     assert error["code"] == "data-file-gone"
-    assert before[2].path in error["message"]
+    assert before[4].path in error["message"]
     assert many.open_uploads() == []
-    assert many.visible() == {file.path for file in before} - {before[2].path}
+    assert many.visible() == {file.path for file in before} - {before[4].path}
 
 
 def test_joined_files_grow_no_further_than_twice_the_limit(many: WorkTable) -> None:

@@ -19,7 +19,7 @@ NOT_RUN = {"W4": "no file is impacted", "W5": "it writes nothing that a next bat
 
 class PlainSpark(Contender):
     name = "plain"
-    title = "Spark reads and writes the impacted files, no merge"
+    title = "Spark's plain read and write, no merge"
     is_whole = False
     does = frozenset({APPLY, LOAD, CORRECT})
     folder = (BUCKET, "plain/")

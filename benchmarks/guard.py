@@ -16,12 +16,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.contenders.contender import World
 from benchmarks.contenders.ours import Ours
-from benchmarks.data import base as base_module
 from benchmarks.data.base import Base
 from benchmarks.data.prepared import prepare
 from benchmarks.data.workloads import WORKLOADS
@@ -51,9 +51,7 @@ class Taken:
 
 
 def measure(spark: SparkSession, aws: EmbeddedAws, folder: Path) -> Taken:
-    """W1: 1000 updates and 1000 deletes in all files, by turns with Spark's reading and writing of these files. What is made goes into
-    `folder`."""
-    base_module.DATA = folder / "data"  # type: ignore[misc]
+    """W1: 1000 updates and 1000 deletes in all files, by turns with Spark's reading and writing of these files, into `folder`."""
     environment = {**aws.environment(), "AWS_ENDPOINT_URL_S3": aws.endpoint_url}
     stand = Stand("moto", environment, None)
     stand.s3.create_bucket(Bucket=BUCKET)
@@ -63,12 +61,16 @@ def measure(spark: SparkSession, aws: EmbeddedAws, folder: Path) -> Taken:
     ours = Ours(World(environment, prepared))
     files = [str(path) for path in prepared.base.paths()]
     taken = Taken([], [])
+
+    def plain(written: str) -> None:
+        spark.read.parquet(*files).write.parquet(written)
+
     for number in range(REPETITIONS + 1):
         table, written = f"guard{number}", str(folder / f"plain{number}")
         ours.make(table)
         ours.before(table, 0)
-        taken.ours.append(_seconds(lambda table=table: ours.run(load_incremental.main, table, "--driver_bytes", "0")))  # type: ignore[misc]
-        taken.plain.append(_seconds(lambda written=written: spark.read.parquet(*files).write.parquet(written)))  # type: ignore[misc]
+        taken.ours.append(_seconds(partial(ours.run, load_incremental.main, table, "--driver_bytes", "0")))
+        taken.plain.append(_seconds(partial(plain, written)))
     return taken
 
 

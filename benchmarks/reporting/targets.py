@@ -32,7 +32,7 @@ def _of(workload: str, contender: str, *names: str) -> Callable[[Rows], float | 
 
     def read(rows: Rows) -> float | None:
         row = rows.get((workload, contender))
-        values = [getattr(row, name, None) for name in names]
+        values = [getattr(row, name) for name in names] if row else [None]
         return None if any(value is None for value in values) else float(sum(values))
 
     return read

@@ -47,7 +47,8 @@ def _runs(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) 
                 run = []
             reaches = furthest is None or _reaches_further(high, furthest)
             furthest = high if reaches else furthest
-            if file.path in paths and reaches:  # what does not reach as far as one before has that one behind it, up to the next file
+            # A file that ends before an earlier one does has that one's keys behind it, not the next file's.
+            if file.path in paths and reaches:
                 run.append(file)
         if len(run) > 1:
             yield run

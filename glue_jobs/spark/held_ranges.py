@@ -19,7 +19,7 @@ def windows(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collectio
     for group in groups:
         mine = joined(_chunks(metadata, group, columns))
         more = joined([*held, *mine])
-        if run and (not held or _size(more) > HELD_BYTES):
+        if run and _size(more) > HELD_BYTES:
             yield run, held
             run, held, more = [], [], mine
         run, held = [*run, group], more

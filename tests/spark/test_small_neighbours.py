@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from glue_jobs.core.record import DataFile
+from glue_jobs.spark import write_files
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
 
@@ -119,3 +120,23 @@ def test_joined_files_grow_no_further_than_twice_the_limit(many: WorkTable) -> N
     assert all(file.size_bytes < 3 * most for file in files)
     many.check_files()
     assert sorted(many.rows()) == [(key, "turn 3", 0) for key in range(ROWS)]
+
+
+def test_giving_up_goes_on_where_one_upload_cannot_be_aborted(many: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error that led to it passes as it is; what could not be aborted is left to the lifecycle rule."""
+    before = in_order(many)
+    many.clients.s3.delete_object(Bucket=many.out_path.bucket, Key=many.out_path.key + before[4].path)
+    many.cdc([("U", (key, "changed", 0)) for key in first_keys([before[0], *before[2:]])])
+    asked: list[str] = []
+
+    def refuse(*_: object) -> None:
+        asked.append("abort")
+        raise ConnectionResetError("no answer")
+
+    monkeypatch.setattr(write_files.FileWriter, "abort", refuse)
+
+    error = many.blocked()
+
+    assert error["code"] == "data-file-gone"
+    assert asked
+    assert many.visible() == {file.path for file in before} - {before[4].path}

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 import os
+import platform
 import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
+from glue_jobs import __version__
 from glue_jobs.aws.answer_times import quick_times
 from glue_jobs.aws.translate import aws_error, translated
 from glue_jobs.core.errors import LeaseLost
@@ -32,6 +35,8 @@ CONNECT_SECONDS = 5
 READ_SECONDS = 60
 # With an endpoint of one's own any region will do, without one botocore asks for it.
 REGION_OF_ENDPOINTS = "us-east-1"
+# So logs of requests tell who asked. Botocore would put its own together anew for each request, from thirty parts.
+USER_AGENT = f"dmslake/{__version__} Botocore/{botocore.__version__} Python/{platform.python_version()}"
 # What doesn't begin like this may change something: an operation that we don't know is taken for a write.
 _READS = ("Get", "List", "Head", "Describe", "BatchGet", "Query", "Scan", "Select", "Search")
 
@@ -166,6 +171,7 @@ def _config(path_style: bool, max_attempts: int = MAX_ATTEMPTS) -> Config:
         "connect_timeout": CONNECT_SECONDS,
         "read_timeout": READ_SECONDS,
         "tcp_keepalive": True,
+        "user_agent": USER_AGENT,
         # Newer botocore would compute a checksum for every request and check one in every answer.
         "request_checksum_calculation": "when_required",
         "response_checksum_validation": "when_required",

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -32,6 +33,8 @@ WRITE_BYTES = 256 * 1024
 SAMPLE_ROWS = 65_536
 # Where the file that is replaced says already which columns may have a dictionary: a part of its rows, at least so many.
 LEAST_SAMPLE_ROWS, SAMPLED_PART = 2048, 8
+# Of 4,096 rows of 65,536 in which each value stands twice, 97 % have different values, give or take 0.3 %.
+LOOK_ROWS, UNIQUE_PART = 4096, 0.98
 COMPRESSION_LEVELS = {"zstd": 1}
 # Of rows in memory to bytes in the file, until the first row group says it better.
 FIRST_RATIO = 0.3
@@ -174,12 +177,27 @@ class _Sink:
 
 
 def low_cardinality(sample: pa.Table) -> list[str]:
-    """Columns whose values repeat themselves: there a dictionary saves bytes; elsewhere it only costs time."""
+    """Columns whose values repeat themselves: there a dictionary saves bytes; elsewhere it only costs time.
+
+    Of many rows a few are looked at first: if half of those are of a value that another has too, so it is in all; and if nearly none is,
+    then the values repeat themselves less than twice in all rows. Only what lies between is counted in all rows.
+    """
+    names = [field.name for field in sample.schema if not pt.is_boolean(field.type)]
+    if sample.num_rows <= 2 * LOOK_ROWS:
+        return [name for name in names if _distinct(sample[name]) * 2 <= sample.num_rows]
+    # Anywhere in the sample: values may come in runs or in turn.
+    rows = np.random.default_rng(sample.num_rows).choice(sample.num_rows, LOOK_ROWS, replace=False)
+    look = sample.select(names).take(pa.array(rows))
+    found = {name: _distinct(look[name]) for name in names}
     return [
-        field.name
-        for field, values in zip(sample.schema, sample.itercolumns(), strict=True)
-        if not pt.is_boolean(field.type) and pc.count_distinct(values, mode="all").as_py() * 2 <= sample.num_rows
+        name
+        for name in names
+        if found[name] * 2 <= LOOK_ROWS or (found[name] <= LOOK_ROWS * UNIQUE_PART and _distinct(sample[name]) * 2 <= sample.num_rows)
     ]
+
+
+def _distinct(values: pa.ChunkedArray) -> int:
+    return int(pc.count_distinct(values, mode="all").as_py())
 
 
 def read_data_file(file: Any, name: str = "", streamed: bool = False) -> pq.ParquetFile:

@@ -26,6 +26,9 @@ from glue_jobs.spark.net_changes import DELETE, NetChanges
 from glue_jobs.spark.partition_columns import with_partition_columns
 from glue_jobs.spark.place import Place, Shape
 
+# Rows that stay are passed on as they lie if their runs are at least so long on average; writing shorter ones costs more than copying all.
+LEAST_RUN_ROWS = 1024
+
 
 @dataclass
 class Tally:
@@ -209,6 +212,21 @@ def _replaced(table: pa.Table, positions: np.ndarray[Any, Any], dropped: np.ndar
     if not replaced.any():
         return table.filter(pa.array(~dropped)) if dropped.any() else table
     images = net.images.take(pa.array(positions[replaced]))
+    touched = np.flatnonzero(replaced | dropped)
+    if len(touched) * LEAST_RUN_ROWS <= table.num_rows:
+        return pa.concat_tables(_runs(table, touched, dropped, images))
     order = np.arange(table.num_rows, dtype=np.int64)
     order[replaced] = table.num_rows + np.arange(int(replaced.sum()), dtype=np.int64)
     return pa.concat_tables([table, images]).combine_chunks().take(pa.array(order[~dropped]))
+
+
+def _runs(table: pa.Table, touched: np.ndarray[Any, Any], dropped: np.ndarray[Any, Any], images: pa.Table) -> Iterator[pa.Table]:
+    """The rows between the touched ones as they lie in memory, and the new images between them: nothing but the images is copied."""
+    start = image = 0
+    for row in touched.tolist():
+        yield table.slice(start, row - start)
+        if not dropped[row]:
+            yield images.slice(image, 1)
+            image += 1
+        start = row + 1
+    yield table.slice(start)

@@ -12,6 +12,7 @@ import pytest
 from botocore.config import Config
 
 import glue_jobs.aws.clients as module
+from glue_jobs import __version__
 from glue_jobs.aws.clients import Deadline, make_clients, worker_s3
 from glue_jobs.core.errors import ConfigurationError, LeaseLost
 from tests.aws.faults import Injected, after, s3_error
@@ -35,6 +36,17 @@ def test_s3_is_addressed_by_path_at_an_endpoint_of_its_own(s3: Any, bucket: str)
     s3.list_objects_v2(Bucket=bucket)
 
     assert f"/{bucket}?" in seen.requests[0].url
+
+
+def test_a_request_says_who_asks(clients: Any) -> None:
+    """In S3's access logs and CloudTrail one finds what dmslake did, and which version of it."""
+    seen = [Injected(clients.s3, "ListBuckets"), Injected(clients.dynamodb, "ListTables")]
+
+    clients.s3.list_buckets()
+    clients.dynamodb.list_tables()
+
+    for each in seen:
+        assert each.requests[0].headers["User-Agent"].decode().startswith(f"dmslake/{__version__} Botocore/")
 
 
 def test_without_an_endpoint_aws_is_addressed(environment: dict[str, str]) -> None:

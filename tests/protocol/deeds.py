@@ -68,12 +68,16 @@ class Load(Deed):
         self.run("LoadIncremental" if landed else "LoadInitial")
 
 
-class Kept(Deed):
-    """A batch of a table with a history."""
+class Batch(Deed):
+    """A batch of changes, whose next run takes them."""
 
     def again(self, number: int) -> None:
         del number
         self.run()
+
+
+class Kept(Batch):
+    """A batch of a table with a history."""
 
     def settle(self) -> None:
         """The history's folder and records say what the table's do."""

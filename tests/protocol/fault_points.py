@@ -1,5 +1,5 @@
-"""Load, two batches, rollback, re-apply; apply, stage, commit, discard, erase; adopt; a batch with a history: with one fault at one
-request, for every request.
+"""Load, two batches, rollback, re-apply; apply, stage, commit, discard, erase; adopt; a batch with a history; one that joins files: with
+one fault at one request, for every request.
 
 Each job starts from the same kept state, so a point costs the job and what comes after it. Runs of which the same writes took effect
 leave the same behind: what comes after them is tried for the first of them only. To be imported after `hurry()`.
@@ -20,8 +20,9 @@ from typing import Any
 import pyarrow as pa
 
 from glue_jobs.aws.clients import make_clients
+from glue_jobs.core.record import DataFile
 from tests.lake import LakeTable
-from tests.protocol.deeds import Adopt, Apply, Commit, Deed, Discard, Erase, Kept, Load, Rollback, Staging
+from tests.protocol.deeds import Adopt, Apply, Batch, Commit, Deed, Discard, Erase, Kept, Load, Rollback, Staging
 from tests.protocol.faults import FOR_GOOD, KILLS, PASSING, Fault, kinds_at
 from tests.protocol.in_process import LAKE, RAW, InProcessAws
 from tests.protocol.runs import LONG_LEASE, everything, forget_lease, run_on
@@ -53,7 +54,7 @@ class Scenario:
         self.aws = InProcessAws()
         nothing = self.aws.keep()
         self.stages = list(self._load_and_go_back())
-        for play in (self._correct, self._adopt, self._keep_history):
+        for play in (self._correct, self._adopt, self._keep_history, self._join):
             self.aws.put_back(nothing)
             self.stages.extend(play())
 
@@ -106,6 +107,20 @@ class Scenario:
         table.cdc([("U", (1, "c")), ("D", (2, "b")), ("I", (3, "d"))])
         yield self._stage("history", Kept(table, "LoadIncremental"))
 
+    def _join(self) -> Iterator[Stage]:
+        """Small neighbours become one file, a file without a changed key parts them, and one loses all its rows."""
+        table = self._table()
+        for start in range(0, 14, 2):
+            table.cdc([("I", (start, "a")), ("I", (start + 1, "b"))])
+        assert table.run(batch_files=1, small_file_bytes=0) == 0
+        before = _by_key(table)
+        table.cdc([("U", (key, "c")) for key in (0, 3, 4, 8, 10, 12)] + [("D", (key, None)) for key in (2, 8, 9)])
+        yield self._stage("joined", Batch(table, "LoadIncremental"))
+        after = _by_key(table)
+        assert [file.rows for file in before] == [2] * 7
+        assert [file.rows for file in after] == [5, 2, 2, 2], after
+        assert after[1] == before[3]
+
     def _stage(self, name: str, deed: Deed) -> Stage:
         """Does it undisturbed; the table is left in the state after it."""
         kept, wire = self.aws.keep(), Wire()
@@ -145,6 +160,10 @@ class Scenario:
         done = stage.deed.table.rows() == stage.expected["rows"]
         self.aws.put_back(kept)
         return done
+
+
+def _by_key(table: LakeTable) -> list[DataFile]:
+    return sorted(table.snapshot().files.values(), key=lambda file: file.low or ())
 
 
 def _given(table: LakeTable, name: str, text: str) -> str:

@@ -20,7 +20,7 @@ from tests.protocol.faults import FOR_GOOD, KILLS, PASSING
 ROOT = Path(__file__).parent.parent.parent
 PROCESSES = 2
 STAGES = ("load", "first batch", "second batch", "rollback", "re-apply")
-BRIEF = ("apply", "stage", "commit", "discard", "erase", "adopt", "history")  # with one fault at each read
+BRIEF = ("apply", "stage", "commit", "discard", "erase", "adopt", "history", "joined")  # with one fault at each read
 
 
 class Trier:
@@ -59,8 +59,8 @@ class Trier:
 
 @pytest.mark.timeout(1800)  # three minutes on two quiet cores
 def test_every_job_survives_a_fault_at_every_request(say_at_end: Callable[[str], None], tmp_path: Path) -> None:
-    """Load, two batches, rollback, re-apply; apply, stage, commit, discard, erase; adopt; a batch with a history. At each request: killed
-    before and after it, an error once, one for good, a lost answer.
+    """Load, two batches, rollback, re-apply; apply, stage, commit, discard, erase; adopt; a batch with a history,
+    one that joins files. At each request: killed before and after it, an error once, one for good, a lost answer.
 
     Rows, cursor, schema, partitions, changes and catalog are as if nothing had happened, the folder holds nothing else, and one more
     run writes nothing. An error that passes is none for the run that met it.

@@ -47,7 +47,7 @@ from glue_jobs.core.settings import Settings, read_flag, read_settings
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
-from glue_jobs.entry import exit_as_glue_wants
+from glue_jobs.entry import run_as_script
 from glue_jobs.protocol.as_of import visible_head
 from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.history_table import check_free
@@ -260,4 +260,4 @@ def apply_here(act: Applying, path: str, settings: Settings, environment: Mappin
 
 
 if __name__ == "__main__":
-    exit_as_glue_wants(main(sys.argv[1:]), sys.argv[1:])
+    run_as_script(main, sys.argv[1:])

@@ -36,7 +36,7 @@ from glue_jobs.core.feed_wish import SPARK, FeedWish, read_feed_wish
 from glue_jobs.core.printable import error_lines
 from glue_jobs.core.settings import parse_arguments
 from glue_jobs.core.undo import parse_to
-from glue_jobs.entry import exit_as_glue_wants
+from glue_jobs.entry import run_as_script
 from glue_jobs.past import Past, open_past
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.spark.delta_source import DeltaSource
@@ -183,4 +183,4 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
 
 
 if __name__ == "__main__":
-    exit_as_glue_wants(main(sys.argv[1:]), sys.argv[1:])
+    run_as_script(main, sys.argv[1:])

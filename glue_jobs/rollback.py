@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from glue_jobs.core.settings import Settings, read_flag
 from glue_jobs.core.undo import Wish
-from glue_jobs.entry import exit_as_glue_wants
+from glue_jobs.entry import run_as_script
 from glue_jobs.protocol.job import Act, run_job
 from glue_jobs.protocol.undo import roll_back
 
@@ -48,4 +48,4 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
 
 
 if __name__ == "__main__":
-    exit_as_glue_wants(main(sys.argv[1:]), sys.argv[1:])
+    run_as_script(main, sys.argv[1:])

@@ -20,6 +20,7 @@ from dataclasses import asdict  # noqa: E402
 from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+from glue_jobs.entry import collect_less  # noqa: E402
 from glue_jobs.spark.without_pandas import leave_out_pandas  # noqa: E402
 
 
@@ -28,6 +29,7 @@ def main(argv: Sequence[str]) -> int:
     says, job, *arguments = argv
     script = import_module(f"glue_jobs.{job}")
     leave_out_pandas()  # as the script does where it is not imported, before its `main` imports the rest
+    collect_less()
     import_module("glue_jobs.spark.worker")
     imported = time.time()
     # After the job's own imports, or those of this module would count as the job's.

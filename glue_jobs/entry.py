@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Sequence
 from typing import Callable, NoReturn
 
+from glue_jobs.aws.garbage import collect_less
+
 LEASE_HELD = 4
-# Python's own are (700, 10, 10): a small batch was interrupted 300 times.
-COLLECTED_AT = (50_000, 20, 100)
 
 
 def run_as_script(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> NoReturn:
-    """Run a job that has this process to itself, and end the process as its exit code says."""
+    """Run a job that has this process to itself, its imports done, and end the process as its exit code says."""
     collect_less()
     exit_as_glue_wants(main(argv), argv)
-
-
-def collect_less() -> None:
-    """Let the garbage collector look at what is imported no more, and less often at the rest; for a process of our own.
-
-    Modules and botocore's models stay to the end, but it walked through them again and again: a sixth of a small batch's time.
-    """
-    gc.freeze()
-    gc.set_threshold(*COLLECTED_AT)
 
 
 def exit_as_glue_wants(code: int, argv: Sequence[str]) -> NoReturn:

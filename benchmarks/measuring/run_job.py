@@ -20,7 +20,7 @@ from dataclasses import asdict  # noqa: E402
 from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from glue_jobs.entry import collect_less  # noqa: E402
+from glue_jobs.aws.garbage import collect_less  # noqa: E402
 from glue_jobs.spark.without_pandas import leave_out_pandas  # noqa: E402
 
 

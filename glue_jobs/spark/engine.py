@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from glue_jobs.aws.garbage import collect_less
 from glue_jobs.spark.shared import BROADCAST_BYTES, Broadcast, Here, InFile, Shared, drop_file, send_file
 from glue_jobs.spark.task_errors import carried
 
@@ -63,7 +66,7 @@ class SparkEngine:
     def map(self, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
         if not items:
             return []
-        return self.spark.sparkContext.parallelize(list(items), len(items)).map(carried(function)).collect()
+        return self.spark.sparkContext.parallelize(list(items), len(items)).map(carried(_in_worker(function))).collect()
 
     def share(self, payload: bytes, unpack: Callable[[Any], _R]) -> Shared[_R]:
         context = self.spark.sparkContext
@@ -75,6 +78,27 @@ class SparkEngine:
         """Small values are Spark's to forget."""
         if isinstance(shared, InFile):
             drop_file(self.spark.sparkContext, shared.file_name, self.slots)
+
+
+_TASKS = itertools.count()
+_FIRST_TASKS = 2  # the second one finds the clients there that the first one made; what comes later is a task's own
+
+
+def _in_worker(function: Callable[[_T], _R]) -> Callable[[_T], _R]:
+    """`function` in one of Spark's Python workers, which lives for many tasks."""
+
+    @functools.wraps(function, assigned=(), updated=())
+    def run(item: _T) -> _R:
+        _begin_task()
+        return function(item)
+
+    return run
+
+
+def _begin_task() -> None:
+    """A function of this module, which is sent by its name: the count is the worker's, not one that comes with each task."""
+    if next(_TASKS) < _FIRST_TASKS:
+        collect_less()
 
 
 class Engines:

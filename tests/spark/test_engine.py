@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from glue_jobs.aws.garbage import COLLECTED_AT
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.spark import shared as shared_module
 from glue_jobs.spark.engine import DriverEngine, Engine, Engines, SparkEngine
@@ -25,6 +27,23 @@ def test_results_come_in_the_order_of_the_items(engine: Engine) -> None:
     """Whichever task ends first."""
     assert engine.map(lambda item: item * 2, [3, 1, 2]) == [6, 2, 4]
     assert engine.map(lambda item: item, []) == []
+
+
+def test_a_worker_collects_less_garbage_than_the_driver(spark: SparkSession) -> None:
+    """The driver may be a person's program."""
+
+    def look(item: int) -> tuple[int, tuple[int, int, int], int]:
+        import gc
+
+        from glue_jobs.spark import engine
+
+        return os.getpid(), gc.get_threshold(), next(engine._TASKS)
+
+    found = SparkEngine(spark).map(look, list(range(8)))
+
+    assert [threshold for _, threshold, _ in found] == [COLLECTED_AT] * 8
+    assert len({(process, count) for process, _, count in found}) == 8  # each worker counts on
+    assert look(1)[1] != COLLECTED_AT
 
 
 def test_every_task_reads_the_shared_value(engine: Engine) -> None:

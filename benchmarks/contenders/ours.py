@@ -15,6 +15,7 @@ from benchmarks.data.base import KEY
 from benchmarks.data.workloads import APPLY, CORRECT, CORRECTION_KEY, LOAD, UNDO
 from benchmarks.server.stand import BUCKET
 from glue_jobs.aws.clients import make_clients
+from glue_jobs.aws.garbage import collect_less
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.paths import S3Uri, TablePath, lake_folder
 from glue_jobs.core.state import default_item
@@ -111,6 +112,7 @@ class Ours(Contender):
         """Settings of the embedded AWS's job runs. In PYSPARK_SUBMIT_ARGS: the job starts Spark itself, if it needs it."""
         if "PYSPARK_SUBMIT_ARGS" in os.environ:
             return
+        collect_less()  # as the job's script does
         folder = Path(tempfile.mkdtemp(prefix="bench-spark-"))
         os.environ.update(spark_environment(Runtime(folder, driver_memory=DRIVER_MEMORY), find_java_home(), folder))
 

@@ -19,7 +19,7 @@ from glue_jobs.spark.engine import Engine, Shared, chain
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.key_filters import Search
 from glue_jobs.spark.key_notes import KeyNotes, Noting
-from glue_jobs.spark.merge_file import OpenFile, Tally, merged
+from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
 from glue_jobs.spark.merge_task import FileResult, MergeBin, MergeTask, Written
 from glue_jobs.spark.net_changes import DELETE, NetChanges, Unpacker
 from glue_jobs.spark.place import Place, Shape
@@ -176,7 +176,7 @@ class _InsertRun:
         if task.absorber is None:
             return rows
         opened = OpenFile.open(self.place, self.shape, task.absorber, self.renames)
-        table = pa.concat_tables([*merged(opened, net, Tally()), rows])
+        table = pa.concat_tables([*FileMerge(opened, net).rows(Tally()), rows])
         return sort_by_key(table, self.shape.key) if self.shape.key else table
 
 

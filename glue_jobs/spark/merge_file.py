@@ -83,17 +83,46 @@ class OpenFile:
         return next((new for new, old in self.renames if old == name), name)
 
     def key_batches(self) -> Iterator[pa.Table]:
-        """The key columns, in the file's order."""
+        """The key columns, in the file's order; one table of a file that lies in memory."""
+        if self.whole:
+            yield self._keys
+        else:
+            for table in self._tables(self._key_names()):
+                yield self._conformed_keys(table)
+
+    @cached_property
+    def _keys(self) -> pa.Table:
+        """Of a file that lies in memory: who searches it, and then takes its rows, has them decoded once."""
+        (table,) = self._tables(self._key_names())
+        return self._conformed_keys(table)
+
+    def _key_names(self) -> list[str]:
+        """As they stand in the file."""
         names = [dict(self.renames).get(name, name) for name in self.shape.key]
-        there = [name for name in names if name in self.parquet.schema_arrow.names]
+        return [name for name in names if name in self.parquet.schema_arrow.names]
+
+    def _conformed_keys(self, table: pa.Table) -> pa.Table:
         schema = tuple(column for column in self.shape.schema if column.name in self.shape.key)
-        for table in self._tables(there):
-            yield conform(self._complete(table), schema, self.file.path)
+        return conform(self._complete(table), schema, self.file.path)
 
     def batches(self) -> Iterator[pa.Table]:
         """All of the table's columns, in the lake's types and order; those the file hasn't are null."""
-        for table in self._tables(None):
-            yield conform(self._complete(table), self.shape.schema, self.file.path)
+        names = set(self._key_names())
+        others = [name for name in self.parquet.schema_arrow.names if name not in names]
+        if "_keys" in self.__dict__ and others:
+            yield conform(self._with_keys(others), self.shape.schema, self.file.path)
+        else:
+            for table in self._tables(None):
+                yield conform(self._complete(table), self.shape.schema, self.file.path)
+
+    def _with_keys(self, others: list[str]) -> pa.Table:
+        """The other columns are read, those of the key are there."""
+        (table,) = self._tables(others)
+        rows = self._complete(table)
+        for name in self.shape.key:
+            if name not in rows.column_names:  # a partition column is there already
+                rows = rows.append_column(name, self._keys[name])
+        return rows
 
     def _tables(self, columns: list[str] | None) -> Iterator[pa.Table]:
         where = f"s3://{self.place.lake.bucket}/{self.place.lake.key}{self.file.path}"
@@ -124,68 +153,61 @@ def _told_of_the_lake(table: str) -> Iterator[None]:
         raise
 
 
-def has_hits(opened: OpenFile, net: NetChanges) -> bool:
-    """Whether any row of the file has a changed key. Reads the key columns only, and stops at the first hit."""
-    finder = _Finder.of(opened, net)
-    return bool(finder) and any((finder.positions(keys) >= 0).any() for keys in opened.key_batches())
+class FileMerge:
+    """The merge of net changes into one data file. A file that lies in memory is searched once, whatever is asked of it.
 
-
-def locate(opened: OpenFile, net: NetChanges, tally: Tally) -> None:
-    """Count the file's hits without writing anything."""
-    finder = _Finder.of(opened, net)
-    if not finder:
-        return
-    code = net.code_of(opened.file.partition)
-    for keys in opened.key_batches():
-        _note_hits(finder.positions(keys), net, code, tally)
-
-
-def merged(opened: OpenFile, net: NetChanges, tally: Tally) -> Iterator[pa.Table]:
-    """The file's rows after the net changes, in the file's order, in pieces."""
-    finder = _Finder.of(opened, net)
-    code = net.code_of(opened.file.partition)
-    for table in opened.batches():
-        if not finder:
-            yield table
-            continue
-        positions = finder.positions(table)
-        dropped = _note_hits(positions, net, code, tally)
-        yield _replaced(table, positions, dropped, net)
-
-
-@dataclass(frozen=True)
-class _Finder:
-    """Finds the net changes of a file's rows: those between `start` and `stop` lie in its key range. False if there are none.
-
-    by_piece: look at each piece's own range first. Where the file is sorted by key, a large batch is then not hashed anew for each piece.
+    Only the net changes between `start` and `stop` lie in the file's key range. by_piece: look at each piece's own range first; where the
+    file is sorted by key, a large batch is then not hashed anew for each piece.
     """
 
-    net: NetChanges
-    start: int
-    stop: int
-    by_piece: bool
+    def __init__(self, opened: OpenFile, net: NetChanges) -> None:
+        self._opened, self._net = opened, net
+        self._start, self._stop = net.slice_for(opened.file) if net.shape.key else (0, 0)
+        self._by_piece = not opened.whole and self._stop - self._start >= BATCH_ROWS
+        self._code = net.code_of(opened.file.partition)
+        self._found: np.ndarray[Any, Any] | None = None
 
-    @classmethod
-    def of(cls, opened: OpenFile, net: NetChanges) -> _Finder:
-        start, stop = net.slice_for(opened.file) if net.shape.key else (0, 0)
-        return cls(net, start, stop, by_piece=not opened.whole and stop - start >= BATCH_ROWS)
+    def has_hits(self) -> bool:
+        """Whether any row of the file has a changed key. Reads the key columns only, and stops at the first hit."""
+        return self._stop > self._start and any((found >= 0).any() for found in self._searched())
 
-    def __bool__(self) -> bool:
-        return self.stop > self.start
+    def locate(self, tally: Tally) -> None:
+        """Count the file's hits without writing anything."""
+        if self._stop > self._start:
+            for found in self._searched():
+                _note_hits(found, self._net, self._code, tally)
+
+    def rows(self, tally: Tally) -> Iterator[pa.Table]:
+        """The file's rows after the net changes, in the file's order, in pieces."""
+        for table in self._opened.batches():
+            if self._stop <= self._start:
+                yield table
+                continue
+            positions = self._positions(table) if self._found is None else self._found
+            dropped = _note_hits(positions, self._net, self._code, tally)
+            yield _replaced(table, positions, dropped, self._net)
+
+    def _searched(self) -> Iterator[np.ndarray[Any, Any]]:
+        """The positions of all rows, a piece at a time; a file in memory is one piece."""
+        for keys in self._opened.key_batches():
+            found = self._positions(keys)
+            if self._opened.whole:
+                self._found = found
+            yield found
 
     @cached_property
     def _index(self) -> KeyIndex:
-        return self.net.index.slice(self.start, self.stop)
+        return self._net.index.slice(self._start, self._stop)
 
-    def positions(self, rows: pa.Table) -> np.ndarray[Any, Any]:
+    def _positions(self, rows: pa.Table) -> np.ndarray[Any, Any]:
         """For each row the place of its key in the net changes, −1 for none."""
-        index, start = self._index, self.start
-        if self.by_piece:
-            low, high = self.net.slice_of_rows(rows)
+        index, start = self._index, self._start
+        if self._by_piece:
+            low, high = self._net.slice_of_rows(rows)
             if high == low:
                 return np.full(rows.num_rows, -1, np.int64)
             if (high - low) * 2 < len(index):
-                index, start = self.net.index.slice(low, high), low
+                index, start = self._net.index.slice(low, high), low
         found = index.positions(rows)
         if isinstance(found, pa.ChunkedArray):
             found = found.combine_chunks()

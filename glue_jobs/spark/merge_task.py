@@ -14,7 +14,7 @@ from glue_jobs.core.neighbours import Group
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import Shared, chain
 from glue_jobs.spark.key_notes import KeyNotes, NotedRows, Noting
-from glue_jobs.spark.merge_file import OpenFile, Tally, has_hits, locate, merged
+from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
 from glue_jobs.spark.net_changes import NetChanges
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.side_by_side import in_order, side_by_side
@@ -92,14 +92,14 @@ class MergeTask:
     def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> GroupResult:
         """A file that stays a file of its own: its rows go from it to its replacement a piece at a time."""
         opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
-        tally = Tally()
+        merge, tally = FileMerge(opened, net), Tally()
         if locate_only:
-            locate(opened, net, tally)
-        if locate_only or not (self.rewrite_all or has_hits(opened, net)):
+            merge.locate(tally)
+        if locate_only or not (self.rewrite_all or merge.has_hits()):
             return GroupResult((_result(opened, False, tally, notes.of_searched(opened)),), Written())
         notes.count_hit()
         rows = notes.of_rows()
-        tables = rows.passing(merged(opened, net, tally))
+        tables = rows.passing(merge.rows(tally))
         added = write_tables(self.place, self.shape, file.partition, tables, opened.dictionary, split=False)
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
@@ -109,11 +109,11 @@ class MergeTask:
 
         def search(file: DataFile) -> _Searched:
             opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
-            tally = Tally()
-            if not (self.rewrite_all or has_hits(opened, net)):
+            merge, tally = FileMerge(opened, net), Tally()
+            if not (self.rewrite_all or merge.has_hits()):
                 return _Searched(_result(opened, False, tally, notes.of_searched(opened)), opened, None)
             notes.count_hit()
-            rows = list(merged(opened, net, tally))
+            rows = list(merge.rows(tally))
             return _Searched(_result(opened, True, tally), opened, rows)
 
         joining = _Joining(self.place, self.shape, notes)

@@ -26,7 +26,7 @@ from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import SparkEngine
 from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
 from glue_jobs.spark.merge import BINS_PER_SLOT, Merged, absorbers_of
-from glue_jobs.spark.merge_file import OpenFile, Tally, merged
+from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, NetChanges, net_changes
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
@@ -264,11 +264,11 @@ class _Rewriter:
     def _rewrite_file(self, file: DataFile, net: NetChanges) -> tuple[str, tuple[DataFile, ...], np.ndarray[Any, Any], NetChanges]:
         """The file with its rows merged; one that is small also takes up the rows that no file held."""
         opened = OpenFile.open(self.place, self.shape, file)
-        tally = Tally()
+        merge, tally = FileMerge(opened, net), Tally()
         if file.size_bytes >= self.place.limits.small_file_bytes:
-            added = write_tables(self.place, self.shape, file.partition, merged(opened, net, tally), opened.dictionary, split=False)
+            added = write_tables(self.place, self.shape, file.partition, merge.rows(tally), opened.dictionary, split=False)
             return file.path, tuple(added), tally.all_hits(), net
-        kept = list(merged(opened, net, tally))
+        kept = list(merge.rows(tally))
         missed = np.setdiff1d(np.flatnonzero(net.ops != DELETE), tally.all_hits())
         table = pa.concat_tables([*kept, net.images.take(pa.array(missed))])
         added = write_tables(self.place, self.shape, file.partition, [sort_by_key(table, self.shape.key)])

@@ -1,0 +1,105 @@
+"""The merge into one data file: whatever was asked of it before, and however it is read, the rows are the same. No Spark is needed."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from glue_jobs.core.keys import encode_bound
+from glue_jobs.core.partitioning import PartitionField
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.record import DataFile
+from glue_jobs.core.schema import Column
+from glue_jobs.spark import data_files, merge_file
+from glue_jobs.spark.arrow_types import arrow_schema
+from glue_jobs.spark.data_files import read_data_file
+from glue_jobs.spark.key_columns import bounds
+from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
+from glue_jobs.spark.net_changes import DELETE, OP, UPDATE, net_changes
+from glue_jobs.spark.place import Shape
+
+ID, NAME, REGION = Column("id", "bigint"), Column("name", "string"), Column("region", "string")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table of ten rows, of which 3 is updated and 5 deleted. stored: what a column is called in the file."""
+
+    shape: Shape
+    stored: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.shape.schema]
+
+    def rows(self, ids: list[int], text: str) -> pa.Table:
+        of = {"id": ids, "name": [f"{text}{number}" for number in ids], "region": ["north"] * len(ids)}
+        return pa.table({name: of[name] for name in self.names}, arrow_schema(self.shape.schema))
+
+    def merge(self, whole: bool) -> FileMerge:
+        folders = {field.column for field in self.shape.partitioning}
+        stored = self.rows(list(range(10)), "old").drop_columns([name for name in self.names if name in folders])
+        stored = stored.rename_columns([dict(self.stored).get(name, name) for name in stored.column_names])
+        data = io.BytesIO()
+        pq.write_table(stored, data, row_group_size=4)
+        found = bounds(self.rows(list(range(10)), "old"), self.shape.key)
+        assert found is not None
+        low, high = (encode_bound(self.shape.key_types, bound, upper=upper) for bound, upper in zip(found, (False, True), strict=True))
+        partition = ("north",) if self.shape.partitioning else ()
+        file = DataFile("f.parquet", len(data.getvalue()), 10, partition=partition, low=low, high=high)
+        place: Any = SimpleNamespace(lake=S3Uri("lake", "t/"))
+        parquet = read_data_file(data, "f.parquet", streamed=not whole)
+        changes = self.rows([3, 5, 77], "new").append_column(OP, pa.array([UPDATE, DELETE, UPDATE], pa.int8()))
+        return FileMerge(OpenFile(place, self.shape, file, parquet, whole, self.stored), net_changes(changes, self.shape))
+
+
+CASES = {
+    "plain": Case(Shape("t", (ID, NAME, REGION), ("id",))),
+    "two columns": Case(Shape("t", (NAME, ID, REGION), ("region", "id"))),
+    "a partition column in the key": Case(Shape("t", (ID, NAME, REGION), ("region", "id"), (PartitionField("region"),))),
+    "nothing but the key": Case(Shape("t", (ID,), ("id",))),
+    "the key has another name in the file": Case(Shape("t", (NAME, ID), ("id",)), (("id", "old_id"),)),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize("whole", [True, False], ids=["in memory", "streamed"])
+@pytest.mark.parametrize("is_searched", [True, False], ids=["searched before", "at once"])
+def test_the_rows_are_the_same(case: Case, whole: bool, is_searched: bool) -> None:
+    merge, tally = case.merge(whole), Tally()
+
+    if is_searched:
+        assert merge.has_hits()
+    rows = pa.concat_tables(merge.rows(tally))
+
+    kept, new = case.rows([0, 1, 2, 4, 6, 7, 8, 9], "old"), case.rows([3], "new")
+    assert rows.to_pylist() == [*kept.to_pylist()[:3], *new.to_pylist(), *kept.to_pylist()[3:]]
+    assert rows.schema == arrow_schema(case.shape.schema)
+    assert tally.all_hits().tolist() == [0, 1]
+
+
+def test_keys_of_a_file_in_memory_are_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And looked up once: its columns are read in two parts, none of them twice."""
+    asked: list[list[str]] = []
+
+    def read(parquet: pq.ParquetFile, columns: list[str], name: str = "") -> pa.Table:
+        asked.append(list(columns))
+        return data_files.read_columns(parquet, columns, name)
+
+    monkeypatch.setattr(merge_file, "read_columns", read)
+    merge = CASES["plain"].merge(whole=True)
+    looked_up: list[int] = []
+    positions = FileMerge._positions
+    monkeypatch.setattr(FileMerge, "_positions", lambda self, rows: looked_up.append(rows.num_rows) or positions(self, rows))
+
+    assert merge.has_hits()
+    list(merge.rows(Tally()))
+
+    assert asked == [["id"], ["name", "region"]]
+    assert looked_up == [10]

@@ -2,6 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH ?= --replace
 SHELL := /bin/sh
 
 IS_311 = import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))

@@ -87,8 +87,12 @@ def _folder(path: Path) -> Path:
 
 def main() -> int:
     """Install what is missing; 0."""
+    try:
+        kinds = [contender(name) for name in NAMES]
+    except ImportError as error:
+        sys.exit(f"{error}; `make bench` installs the Python packages first, or: python -m pip install --editable '.[bench]'")
     install_minio()
-    for coordinates in dict.fromkeys(contender(name).jars for name in NAMES):
+    for coordinates in dict.fromkeys(kind.jars for kind in kinds):
         install_jars(coordinates)
     print(f"ready: {PROGRAM.parent.parent.relative_to(ROOT)}")
     return 0

@@ -6,7 +6,8 @@
     python -m benchmarks.peers --workloads W1,W2 --contenders ours,delta --layout large --keys uuid
 
 Writes benchmarks/results/<rows>-<layout>-<keys>.json, .md and .svg, after every repetition, so that a run that is broken off leaves what it
-measured. `--add` adds to what stands there already: a full run takes hours, and may be had in parts.
+measured. Where results stand already it asks for `--add`, which adds to them (a full run takes hours, and may be had in parts), or for
+`--replace`.
 """
 
 from __future__ import annotations
@@ -31,24 +32,28 @@ from benchmarks.reporting.markdown import markdown
 from benchmarks.reporting.summary import summarize
 from benchmarks.server.stand import open_stand
 
+LEAST_ROWS = 10_000  # with fewer, some workload has no row to change
+
 
 def main(argv: Sequence[str]) -> int:
-    """Measure; 1 if a contender failed or had wrong rows."""
+    """Measure; 1 if a contender failed or had wrong rows, 2 if nothing was begun."""
     given = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # servers and contenders end with us
     base = Base(given.rows, given.layout, given.keys)
     campaign = Campaign(given.workloads, given.contenders, base, given.repeat)
     place = given.results / base.name
+    if place.with_suffix(".json").exists() and not (given.add or given.replace):
+        _say(f"{place}.json is there already: --add adds to it, --replace begins anew, --results FOLDER writes elsewhere")
+        return 2
     with open_stand() as stand:
         machine = {**describe(), "S3": stand.title, "data": _data(base)}
-        program = program_state()
         try:
-            outcomes = read_outcomes(place, machine, program) if given.add else []
+            outcomes = read_outcomes(place, machine, program_state) if given.add else []
         except OtherMachine as error:
             _say(str(error))
             return 2
         for measured in run(campaign, stand, _say):
-            told = replace(measured, run=f"{machine['time']} at {machine['commit']}", program=program)
+            told = replace(measured, run=f"{machine['time']} at {machine['commit']}", program=program_state(measured.contender))
             outcomes.append(numbered(told, outcomes))
             write(place, {**machine, "runs": runs_of(outcomes)}, outcomes)
     _say(f"results: {place}.md")
@@ -58,11 +63,11 @@ def main(argv: Sequence[str]) -> int:
 def write(place: Path, machine: dict[str, str], outcomes: Sequence[Outcome]) -> None:
     """The three files of a run that has come this far."""
     rows = summarize(outcomes)
-    title = f"{machine['data']}"
+    title = machine["data"]
     place.parent.mkdir(parents=True, exist_ok=True)
     whole = {"machine": machine, "summary": [asdict(row) for row in rows], "outcomes": [asdict(outcome) for outcome in outcomes]}
     place.with_suffix(".json").write_text(json.dumps(whole, indent=1) + "\n")
-    place.with_suffix(".md").write_text(markdown(title, machine, rows))
+    place.with_suffix(".md").write_text(markdown(title, machine, outcomes))
     place.with_suffix(".svg").write_text(chart(title, rows))
 
 
@@ -79,13 +84,24 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--workloads", type=_names(tuple(WORKLOADS)), default=list(WORKLOADS), help=", ".join(WORKLOADS))
     parser.add_argument("--contenders", type=_names(NAMES), default=list(NAMES), help=", ".join(NAMES))
-    parser.add_argument("--rows", type=int, default=FULL_ROWS)
+    parser.add_argument("--rows", type=_at_least(LEAST_ROWS), default=FULL_ROWS)
     parser.add_argument("--layout", choices=(MANY, LARGE), default=MANY, help="700 files for ten million rows, or files of 128 MB")
     parser.add_argument("--keys", choices=(SEQUENCE, UUID), default=SEQUENCE)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--add", action="store_true", help="add to the results that are there, of the same machine and versions")
+    parser.add_argument("--repeat", type=_at_least(1), default=3)
+    existing = parser.add_mutually_exclusive_group()
+    existing.add_argument("--add", action="store_true", help="add to the results that are there, of the same machine and versions")
+    existing.add_argument("--replace", action="store_true", help="begin anew where results are there")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder for the results")
     return parser
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number of at least {least:,}, found {text!r}")
+        return int(text)
+
+    return read
 
 
 def _names(known: Sequence[str]) -> Callable[[str], list[str]]:

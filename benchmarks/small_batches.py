@@ -39,8 +39,9 @@ def profile(run: JobRun) -> list[tuple[str, float]]:
         by_stage[call.stage] += max(0.0, call.ended - max(call.started, until))
         until = max(until, call.ended)
     parts += [(f"waiting: {stage}", by_stage[stage]) for stage in STAGES if stage in by_stage]
-    working = run.ended - run.main - sum(by_stage.values())
-    return [*parts, ("work on rows, JSON, Spark's start where it starts" if run.spark else "work on rows, clients, JSON", working)]
+    parts += list(run.spark_seconds.items())
+    working = run.ended - run.main - sum(by_stage.values()) - sum(run.spark_seconds.values())
+    return [*parts, ("work: clients, JSON, rows, and Spark's tasks where it runs", working)]
 
 
 def to_commit(run: JobRun) -> float:

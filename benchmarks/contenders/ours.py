@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.paths import S3Uri, TablePath, lake_folder
 from glue_jobs.core.state import default_item
 from glue_jobs.spark.java import find_java_home
+from glue_jobs.spark.without_pandas import leave_out_pandas
 from infra.local.dms_files import cdc_file_name, load_file_name
 from infra.local.job_process import Runtime, spark_environment
 
@@ -40,6 +42,7 @@ class Ours(Contender):
         super().__init__(world)
         self._raw = S3Uri.parse(world.environment["DMSLAKE_RAW"])
         self._lake = S3Uri.parse(world.environment["DMSLAKE_LAKE"])
+        self._runs_as_a_script = False
 
     @property
     def folder(self) -> tuple[str, str]:
@@ -101,7 +104,12 @@ class Ours(Contender):
         return self.spark.read.parquet(f"s3a://{out.bucket}/{out.key}")
 
     def run(self, job: Job, table: str, *words: str) -> None:
-        """A job's entry script in this process. Raises RuntimeError if it fails."""
+        """A job in this process, which is set up as the job's script does it. Raises RuntimeError if it fails."""
+        if not self._runs_as_a_script:
+            if hasattr(sys.modules[job.__module__], leave_out_pandas.__name__):
+                leave_out_pandas()
+            collect_less()  # the job's module is imported by now
+            self._runs_as_a_script = True
         environment = self.world.environment
         argv = ["--path", str(self._path(table)), "--state_table", environment["DMSLAKE_STATE_TABLE"]]
         code = job([*argv, "--database", environment["DMSLAKE_DATABASE"], *words], environment)
@@ -112,7 +120,6 @@ class Ours(Contender):
         """Settings of the embedded AWS's job runs. In PYSPARK_SUBMIT_ARGS: the job starts Spark itself, if it needs it."""
         if "PYSPARK_SUBMIT_ARGS" in os.environ:
             return
-        collect_less()  # as the job's script does
         folder = Path(tempfile.mkdtemp(prefix="bench-spark-"))
         os.environ.update(spark_environment(Runtime(folder, driver_memory=DRIVER_MEMORY), find_java_home(), folder))
 

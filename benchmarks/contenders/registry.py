@@ -11,6 +11,7 @@ _PLACES = {
     "ours": ("ours", "Ours"),
     "plain": ("plain", "PlainSpark"),
     "plain-direct": ("plain", "PlainSparkDirect"),
+    "plain-zstd": ("plain", "PlainSparkZstd"),
     "sample": ("sample", "AwsSample"),
     "delta": ("delta", "Delta"),
     "delta-dv": ("delta", "DeltaWithVectors"),
@@ -20,6 +21,11 @@ _PLACES = {
     "hudi": ("hudi", "Hudi"),
 }
 NAMES = tuple(_PLACES)
+
+
+def module_of(name: str) -> str:
+    """The module below this folder that a contender is in."""
+    return _PLACES[name][0]
 
 
 def contender(name: str) -> type[Contender]:

@@ -21,7 +21,8 @@ from infra.local.job_process import Runtime, spark_environment
 
 @dataclass(frozen=True)
 class JobRun:
-    """What one process did. Times are those of time.time; seconds: from its start to its end."""
+    """What one process did. Times are those of time.time; seconds: from its start to its end. spark_seconds: what the start of Spark took,
+    by its parts; nothing where none was started."""
 
     started: float
     began: float
@@ -30,7 +31,7 @@ class JobRun:
     ended: float
     cpu_seconds: float
     peak_bytes: int
-    spark: bool
+    spark_seconds: Mapping[str, float]
     calls: tuple[Call, ...]
     log: str
 

@@ -89,8 +89,8 @@ class Worker:
     def ask(self, do: str, table: str, batch: int = 0) -> Step:
         """Have the contender do one thing. Raises StepFailed."""
         before = self._stand.counts() if self._started is None else self._counted
-        started, self._started = self._started or time.perf_counter(), None
         self._memory.take()
+        started, self._started = self._started or time.perf_counter(), None
         answer = self._answer({"do": do, "table": table, "batch": batch, "contender": self._opening})
         seconds = time.perf_counter() - started
         after = self._stand.counts()

@@ -21,11 +21,6 @@ _SCAN = (
 )  # fmt: skip
 
 
-def warm_up(contender: Contender, table: str) -> None:
-    """Starts the session: a reader's own start is not part of what a table costs it."""
-    contender.spark.range(1000).selectExpr("sum(id)").first()
-
-
 def scan(contender: Contender, table: str) -> int:
     """A query that reads every column of every row; how many rows there are."""
     found = contender.frame(table).selectExpr(*_SCAN).first()

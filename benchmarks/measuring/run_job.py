@@ -15,13 +15,52 @@ import json  # noqa: E402 - the first line of the process is its first milestone
 import os  # noqa: E402
 import resource  # noqa: E402
 import sys  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
+from collections.abc import Iterator, Sequence  # noqa: E402
+from contextlib import contextmanager  # noqa: E402
 from dataclasses import asdict  # noqa: E402
 from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
 from glue_jobs.aws.garbage import collect_less  # noqa: E402
 from glue_jobs.spark.without_pandas import leave_out_pandas  # noqa: E402
+
+
+@contextmanager
+def spark_timed() -> Iterator[dict[str, float]]:
+    """What the start of Spark's session is made of, in seconds; nothing if none is started."""
+    from glue_jobs.spark import session
+
+    found: dict[str, float] = {}
+    start = session.spark_session
+
+    def timed() -> Any:
+        began = time.perf_counter()
+        from pyspark import context
+        from pyspark.sql import SparkSession  # noqa: F401 - its import belongs here
+
+        found["imports of pyspark"] = time.perf_counter() - began
+        launch = context.launch_gateway
+
+        def launched(*words: Any) -> Any:
+            before = time.perf_counter()
+            try:
+                return launch(*words)
+            finally:
+                found["start of the JVM"] = time.perf_counter() - before
+
+        context.launch_gateway = launched
+        try:
+            return start()
+        finally:
+            context.launch_gateway = launch
+            found["start of Spark's session in it"] = time.perf_counter() - began - sum(found.values())
+
+    session.spark_session = timed
+    try:
+        yield found
+    finally:
+        session.spark_session = start
 
 
 def main(argv: Sequence[str]) -> int:
@@ -37,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
 
     clock, latency = time.time() - time.perf_counter(), float(os.environ.get("BENCH_LATENCY", "0"))
     began = time.time()
-    with recorded(latency) as calls:
+    with recorded(latency) as calls, spark_timed() as spark_seconds:
         code = int(script.main(arguments, os.environ))
     ended = time.time()
     Path(says).write_text(
@@ -51,7 +90,7 @@ def main(argv: Sequence[str]) -> int:
                 "ended": ended,
                 "cpu_seconds": time.process_time(),
                 "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-                "spark": "pyspark" in sys.modules,
+                "spark_seconds": spark_seconds,
                 "calls": [{**asdict(call), "started": call.started + clock, "ended": call.ended + clock} for call in calls],
             }
         )

@@ -41,7 +41,7 @@ def chart(title: str, rows: Sequence[Row]) -> str:
 def _bar(y: int, row: Row, longest: float) -> list[str]:
     seconds = row.warm or 0
     width = max(2.0, BARS * seconds / longest)
-    kind = {"ours": "ours", "plain": "yard", "plain-direct": "yard"}.get(row.contender, "other")
+    kind = "ours" if row.contender == "ours" else "yard" if row.contender.startswith("plain") else "other"
     bar = f'<rect class="{kind}" x="{LABELS}" y="{y - 13}" width="{width:.1f}" height="16" rx="2"/>'
     return [_text(0, y, row.title), bar, _text(LABELS + width + 6, y, f"{seconds:.1f} s")]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.contenders.registry import NAMES
 from benchmarks.measuring.campaign import Outcome
 
 OF_A_RUN = ("time", "commit", "runs")  # what may differ from run to run
@@ -17,8 +18,9 @@ class OtherMachine(ValueError):
     """The kept results are of another machine or of other versions; the message says what differs."""
 
 
-def read_outcomes(place: Path, machine: Mapping[str, str], program: str) -> list[Outcome]:
-    """The outcomes in `<place>.json`, none if there is no such file. Those of dmslake as it was are left out: `program` is its state now.
+def read_outcomes(place: Path, machine: Mapping[str, str], program_of: Callable[[str], str]) -> list[Outcome]:
+    """The outcomes in `<place>.json`, none if there is no such file. program_of: the state that a contender's code has now; what was
+    measured of another is left out, because a median over two programs is none.
 
     Raises OtherMachine.
     """
@@ -32,7 +34,7 @@ def read_outcomes(place: Path, machine: Mapping[str, str], program: str) -> list
         said = "; ".join(f"{name}: kept {kept['machine'].get(name)}, now {machine.get(name)}" for name in other)
         raise OtherMachine(f"{path} is of another machine or of other versions, and can't be added to ({said}); give another --results")
     outcomes = [Outcome(**each) for each in kept["outcomes"]]
-    return [outcome for outcome in outcomes if outcome.contender != "ours" or outcome.program == program]
+    return [outcome for outcome in outcomes if outcome.contender in NAMES and outcome.program == program_of(outcome.contender)]
 
 
 def numbered(outcome: Outcome, before: Sequence[Outcome]) -> Outcome:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from benchmarks.contenders.registry import NAMES
 from benchmarks.data.workloads import WORKLOADS
-from benchmarks.reporting.summary import Row
+from benchmarks.measuring.campaign import Outcome
+from benchmarks.reporting.summary import Row, summarize
 from benchmarks.reporting.targets import targets
 
 _HOW = (
-    "Medians of so many repetitions, which were interleaved. Warm: on the second table in a process; cold: on the first, the start of",
-    "Python and JVM included. Memory, requests and bytes are those of the warm run. Scan and query: by Spark, in a warm session, on the",
-    "table afterwards. All rows were compared with what pyarrow computes; a contender with wrong rows has no time.",
+    "Medians. The repetitions of a run are interleaved: every contender once, then every contender again; a page may be made of several",
+    "runs, which are named. Ratios are taken within each run that has both contenders, and of those the median. Warm: on the second table",
+    "in a process; cold: on the first, the start of Python and JVM included. Memory, requests and bytes are those of the warm run. Scan",
+    "and query: by Spark, on the table afterwards, in a session that has just asked the same of another one. All rows were compared with",
+    "what pyarrow computes; a contender with wrong rows has no time.",
+)
+_ELSEWHERE = (
+    "The targets for memory are measured by `python -m benchmarks.memory` (docs/scale.md), those for random keys also by",
+    "`python -m benchmarks.key_filters` (benchmarks/README.md).",
 )
 _HEAD = (
     "contender", "repetitions", "warm s", "cold s", "ours is … × faster", "peak MiB", "requests", "MB to S3", "MB from S3", "files after",
@@ -19,36 +27,34 @@ _HEAD = (
 )  # fmt: skip
 
 
-def markdown(title: str, machine: Mapping[str, str], rows: Sequence[Row]) -> str:
-    """A page. warm: the second batch of a process; cold: the first, the start of Python and JVM included."""
+def markdown(title: str, machine: Mapping[str, str], outcomes: Sequence[Outcome]) -> str:
+    """A page: how it was measured, on what, the targets, a table for each workload."""
+    rows = summarize(outcomes)
     lines = [f"# {title}", "", *_HOW, ""]
     lines += ["| what | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in machine.items()), ""]
-    wanted = targets(rows)
-    lines += ["## Targets", "", *wanted, ""] if wanted else []
+    lines += ["## Targets", "", *targets(outcomes), "", *_ELSEWHERE, ""]
     for workload in dict.fromkeys(row.workload for row in rows):
         of_it = [row for row in rows if row.workload == workload]
-        ours = next((row.warm for row in of_it if row.contender == "ours"), None)
         lines += [f"## {workload}: {WORKLOADS[workload].title}", "", "| " + " | ".join(_HEAD) + " |", "| --- " * len(_HEAD) + "|"]
-        lines += [_line(row, ours) for row in of_it]
+        lines += [_line(row) for row in of_it]
         lines += [*_remarks(of_it), ""]
     return "\n".join(lines)
 
 
-def _line(row: Row, ours: float | None) -> str:
+def _line(row: Row) -> str:
     if not row.repetitions:
         return f"| {row.title} | not run: {row.note[:200]}" + " |" * (len(_HEAD) - 1)
-    ratio = "" if not ours or row.contender == "ours" or row.warm is None else f"{row.warm / ours:.2f}"
     cells = [
         row.title,
         str(row.repetitions),
         _number(row.warm, 1),
         _number(row.cold, 1),
-        ratio,
+        _number(row.over_ours, 2),
         _number(row.peak_bytes, 0, 2**20),
         _number(row.requests, 0),
         _number(row.received_bytes, 1, 1e6),
         _number(row.sent_bytes, 1, 1e6),
-        str(row.files),
+        "" if row.files is None else str(row.files),
         _number(row.scan, 1),
         _number(row.point, 1),
     ]
@@ -59,11 +65,14 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
     """What a table has no column for."""
     said = [f"{row.title}: {row.note[:300]}" for row in rows if row.repetitions and row.note]
     said += [
-        f"{row.title}: last batch {row.last_to_first:.2f} × the first, {row.small_files} files under 32 MiB"
+        f"{row.title}: last batch {row.last_to_first:.2f} × the first, the last quarter of them {row.end_to_begin:.2f} × the first "
+        f"quarter, {row.small_files} files under 32 MiB"
         for row in rows
         if row.last_to_first is not None
     ]
     said += [f"{row.title}: re-applied in {row.redo:.1f} s" for row in rows if row.redo is not None]
+    missing = [name for name in NAMES if name not in {row.contender for row in rows}]
+    said += [f"Not measured here: {', '.join(missing)}"] if missing else []
     return ["", *(f"- {text}" for text in said)] if said else []
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.contenders.registry import NAMES
 from benchmarks.data.workloads import WORKLOADS
-from benchmarks.measuring.campaign import Outcome
+from benchmarks.measuring.campaign import WRONG_ROWS, Outcome
 
 SMALL_FILE_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
 class Row:
-    """Medians in seconds and bytes; None where nothing was measured. repetitions: how many succeeded; note: why there are none."""
+    """Medians in seconds and bytes; None where nothing was measured. repetitions: how many succeeded; note: why there are none.
+    last_to_first, end_to_begin: of several batches, the last one's seconds by the first one's, and the last quarter's by the first
+    quarter's. over_ours: its seconds by dmslake's, in each run that has both, and of those the median."""
 
     workload: str
     contender: str
@@ -33,12 +35,27 @@ class Row:
     files: int | None = None
     small_files: int | None = None
     last_to_first: float | None = None
+    end_to_begin: float | None = None
+    over_ours: float | None = None
     redo: float | None = None
     note: str = ""
 
 
 def summarize(outcomes: Sequence[Outcome]) -> list[Row]:
     """Rows in the order of the workloads and contenders."""
+    ratios = [_over_ours(_rows(run)) for run in by_run(outcomes)]
+    return [replace(row, over_ours=_median_of([found.get((row.workload, row.contender)) for found in ratios])) for row in _rows(outcomes)]
+
+
+def by_run(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    """The outcomes of each run: what ran on other days, or hours, is not to be compared on a machine that is not the same all day."""
+    runs: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        runs.setdefault(outcome.run, []).append(outcome)
+    return list(runs.values())
+
+
+def _rows(outcomes: Sequence[Outcome]) -> list[Row]:
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.workload, outcome.contender), []).append(outcome)
@@ -47,10 +64,22 @@ def summarize(outcomes: Sequence[Outcome]) -> list[Row]:
     return sorted(rows, key=lambda row: (place_of[row.workload], place_of.get(row.contender, len(place_of))))
 
 
+def _over_ours(rows: Sequence[Row]) -> dict[tuple[str, str], float]:
+    ours = {row.workload: row.warm for row in rows if row.contender == "ours" and row.warm}
+    return {
+        (row.workload, row.contender): row.warm / ours[row.workload]
+        for row in rows
+        if row.contender != "ours" and row.warm is not None and row.workload in ours
+    }
+
+
 def _row(group: Sequence[Outcome]) -> Row:
     first = group[0]
-    good = [outcome for outcome in group if outcome.measures and not outcome.failed]
     notes = [outcome.not_run or outcome.failed for outcome in group if outcome.not_run or outcome.failed]
+    # A contender that had wrong rows once has no time at all; one that failed otherwise has those of its other repetitions.
+    is_wrong = any(WRONG_ROWS in outcome.failed for outcome in group)
+    good = [] if is_wrong else [outcome for outcome in group if outcome.measures and not outcome.failed]
+    series = [each for each in (outcome.measures["warm"]["each"] for outcome in good) if each]
     return Row(
         first.workload,
         first.contender,
@@ -59,11 +88,18 @@ def _row(group: Sequence[Outcome]) -> Row:
         **{name: _median(good, name, "seconds") for name in ("cold", "warm", "scan", "point")},
         **{name: _median(good, "warm", name) for name in ("peak_bytes", "requests", "received_bytes", "sent_bytes")},
         redo=_median(good, "warm redo", "seconds"),
-        files=_count([len(outcome.files) for outcome in good]),
-        small_files=_count([sum(size < SMALL_FILE_BYTES for size in outcome.files) for outcome in good]),
-        last_to_first=_median_of([each[-1] / each[0] for each in (outcome.measures["warm"]["each"] for outcome in good) if each]),
-        note=notes[0].splitlines()[0] if notes else "",
+        files=_count([len(outcome.files) for outcome in good if outcome.files]),
+        small_files=_count([sum(size < SMALL_FILE_BYTES for size in outcome.files) for outcome in good if outcome.files]),
+        last_to_first=_median_of([each[-1] / each[0] for each in series]),
+        end_to_begin=_median_of([_end_to_begin(each) for each in series]),
+        note=next((note for note in notes if WRONG_ROWS in note), notes[0]).splitlines()[0] if notes else "",
     )
+
+
+def _end_to_begin(seconds: Sequence[float]) -> float:
+    """Medians of a quarter each: of two single batches of half a second one may have met anything."""
+    quarter = max(1, len(seconds) // 4)
+    return statistics.median(seconds[-quarter:]) / statistics.median(seconds[:quarter])
 
 
 def _count(counts: Sequence[int]) -> int | None:

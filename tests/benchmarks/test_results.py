@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.contenders.registry import NAMES
 from benchmarks.measuring.campaign import Outcome
+from benchmarks.peers import main
 from benchmarks.reporting.chart import chart
 from benchmarks.reporting.earlier import OtherMachine, numbered, read_outcomes, runs_of
+from benchmarks.reporting.machine import _modules_of, program_state
 from benchmarks.reporting.markdown import markdown
 from benchmarks.reporting.summary import summarize
 from benchmarks.reporting.targets import targets
@@ -34,11 +37,31 @@ def measured(workload: str, name: str, repetition: int, seconds: float, **more: 
 def test_medians_of_what_succeeded() -> None:
     """A failed repetition has no time; the others count, and the failure is said."""
     outcomes = [measured("W1", "ours", number, seconds) for number, seconds in enumerate((9.0, 1.0, 2.0), 1)]
-    outcomes.append(Outcome("W1", "ours", "the ours", 4, {"cold": {"seconds": 0.1}}, failed="WRONG ROWS"))
+    outcomes.append(Outcome("W1", "ours", "the ours", 4, {"cold": {"seconds": 0.1}}, failed="apply: boom\nmore"))
 
     (row,) = summarize(outcomes)
 
-    assert (row.repetitions, row.warm, row.cold, row.files, row.note) == (3, 2.0, 3.0, 3, "WRONG ROWS")
+    assert (row.repetitions, row.warm, row.cold, row.files, row.note) == (3, 2.0, 3.0, 3, "apply: boom")
+
+
+def test_who_had_wrong_rows_has_no_time() -> None:
+    """Not even those of the repetitions in which they were right."""
+    outcomes = [measured("W1", "delta", 1, 1.0), replace(measured("W1", "delta", 2, 1.0), failed="WRONG ROWS (scan): 1, expected 2")]
+
+    (row,) = summarize(outcomes)
+
+    assert (row.repetitions, row.warm, row.note) == (0, None, "WRONG ROWS (scan): 1, expected 2")
+
+
+def test_ratios_are_taken_within_a_run() -> None:
+    """The machine was twice as fast in the second: of 4 and 4.5 the median, not of all seconds. A run without ours says nothing."""
+    seconds = {"morning": {"ours": 4.0, "plain": 16.0}, "noon": {"ours": 2.0, "plain": 9.0}, "night": {"plain": 100.0}}
+    outcomes = [replace(measured("W1", name, 1, warm), run=run) for run, each in seconds.items() for name, warm in each.items()]
+
+    ours, plain = summarize(outcomes)
+
+    assert (ours.over_ours, plain.over_ours, plain.warm) == (None, 4.25, 16.0)
+    assert "| W1: seconds of those of Spark's plain read and write | ≤ 0.35 | 0.24 (0.22 to 0.25) | yes | 2 |" in targets(outcomes)
 
 
 def test_the_table_names_what_was_not_run() -> None:
@@ -50,20 +73,24 @@ def test_the_table_names_what_was_not_run() -> None:
         Outcome("W1", "sample", "the sample", 1, failed="apply: boom"),
     ]
 
-    page = markdown("title", {"cores": "2"}, summarize(outcomes))
+    page = markdown("title", {"cores": "2"}, outcomes)
 
     assert "| the delta | 1 | 9.0 | 10.0 | 4.50 | 100 | 7 | 0.0 | 0.0 | 3 | 0.5 | 0.2 |" in page
     assert "| the hudi | not run: no jar |" in page
     assert "| the sample | not run: apply: boom |" in page
+    assert "- Not measured here: plain, plain-direct, plain-zstd, delta-dv, delta-rs, iceberg, iceberg-mor\n" in page
     assert "| cores | 2 |" in page
 
 
 def test_batches_one_after_the_other() -> None:
     """How the last compares with the first is said."""
-    (row,) = summarize([measured("W5", "ours", 1, 6.0, each=[2.0, 1.0, 3.0])])
+    outcomes = [measured("W5", "ours", 1, 6.0, each=[2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 3.0])]
 
-    assert row.last_to_first == 1.5
-    assert "last batch 1.50 × the first, 3 files under 32 MiB" in markdown("title", {}, [row])
+    (row,) = summarize(outcomes)
+
+    assert (row.last_to_first, row.end_to_begin) == (1.5, 1.75 / 1.5)
+    page = markdown("title", {}, outcomes)
+    assert "last batch 1.50 × the first, the last quarter of them 1.17 × the first quarter, 3 files under 32 MiB" in page
 
 
 def test_the_chart_has_a_bar_for_each_time() -> None:
@@ -100,17 +127,17 @@ def test_counts_are_differences_of_the_servers_counters() -> None:
 
 
 def test_targets_are_compared_with_what_was_measured() -> None:
-    """Of what was not measured nothing is said."""
+    """What was not measured is named."""
     seconds = {"ours": 3.0, "plain": 10.0, "iceberg": 8.0, "iceberg-mor": 2.0}
 
-    lines = targets(summarize([measured("W1", name, 1, warm) for name, warm in seconds.items()]))
+    lines = targets([measured("W1", name, 1, warm) for name, warm in seconds.items()])
 
-    assert lines[2:] == [
-        "| W1: seconds of those of Spark's plain read and write | ≤ 0.35 | 0.30 | yes |",
-        "| W1: so many times faster than Iceberg copy-on-write | ≥ 3 | 2.67 | **no** |",
-        "| W1: of Iceberg merge-on-read's, with the next full scan | ≤ 1 | 1.40 | **no** |",
+    assert lines[2:5] == [
+        "| W1: seconds of those of Spark's plain read and write | ≤ 0.35 | 0.30 | yes | 1 |",
+        "| W1: so many times faster than Iceberg copy-on-write | ≥ 3 | 2.67 | **no** | 1 |",
+        "| W1: so many times faster than Delta Lake | ≥ 5 |  | not measured | 0 |",
     ]
-    assert targets([]) == []
+    assert "| W1: of Iceberg merge-on-read's, with the next full scan | ≤ 1 | 1.40 | **no** | 1 |" in lines
 
 
 MACHINE = {"cores": "2", "pyspark": "3.5.6"}
@@ -122,13 +149,15 @@ def keep(place: Path, outcomes: list[Outcome], machine: dict[str, str]) -> None:
 
 
 def test_a_run_adds_to_the_repetitions_that_are_kept(tmp_path: Path) -> None:
-    """Those of dmslake as it was before are left out: a median over two programs is none."""
+    """Those of a contender as it was before are left out: a median over two programs is none."""
     place = tmp_path / "1000-many-sequence"
-    assert read_outcomes(place, MACHINE, "new") == []
-    kept = [replace(measured("W1", name, 1, 2.0), run="then at old", program="old") for name in ("ours", "delta")]
-    keep(place, kept, MACHINE)
+    assert read_outcomes(place, MACHINE, {}.__getitem__) == []
+    kept = [replace(measured("W1", name, 1, 2.0), run="then at old", program=f"old {name}") for name in ("ours", "delta")]
+    keep(place, [*kept, measured("W1", "gone since", 1, 2.0)], MACHINE)
+    now = {**MACHINE, "time": "now", "commit": "new"}
 
-    same, changed = (read_outcomes(place, {**MACHINE, "time": "now", "commit": "new"}, program) for program in ("old", "new"))
+    same = read_outcomes(place, now, lambda name: f"old {name}")
+    changed = read_outcomes(place, now, {"ours": "new ours", "delta": "old delta"}.__getitem__)
 
     assert same == kept
     assert changed == kept[1:]
@@ -138,9 +167,44 @@ def test_a_run_adds_to_the_repetitions_that_are_kept(tmp_path: Path) -> None:
     assert runs_of([*changed, more]) == "then at old; now at new"
 
 
+def test_the_state_of_a_program_is_that_of_its_code() -> None:
+    """Each contender has its own; of those that build on one another a change shows in both."""
+    states = {name: program_state(name) for name in NAMES}
+
+    assert program_state("ours") == states["ours"]
+    assert states["delta"] == states["delta-dv"] != states["iceberg"]
+    assert len(set(states.values())) == 7  # ours, plain's three, sample, Delta's two, delta-rs, Iceberg's two, Hudi
+    assert {path.stem for path in _modules_of("delta-rs")} >= {"delta_rs", "delta", "contender"}
+
+
 def test_results_of_another_machine_are_not_added_to(tmp_path: Path) -> None:
     place = tmp_path / "1000-many-sequence"
     keep(place, [], MACHINE)
 
     with pytest.raises(OtherMachine, match=r"pyspark: kept 3\.5\.6, now 4\.0\.0.*another --results"):
-        read_outcomes(place, {**MACHINE, "pyspark": "4.0.0"}, "new")
+        read_outcomes(place, {**MACHINE, "pyspark": "4.0.0"}, str)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--repeat", "0"], "argument --repeat: expected a whole number of at least 1, found '0'"),
+        (["--rows", "-5"], "argument --rows: expected a whole number of at least 10,000, found '-5'"),
+        (["--workloads", "W1,W99"], "argument --workloads: expected some of W1, W2"),
+        (["--add", "--replace"], "not allowed with argument"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert said in capsys.readouterr().err
+
+
+def test_results_are_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Hours of figures are not lost to a forgotten word."""
+    (tmp_path / "10000-many-sequence.json").write_text("{}")
+
+    assert main(["--rows", "10000", "--results", str(tmp_path)]) == 2
+
+    assert "10000-many-sequence.json is there already: --add adds to it, --replace begins anew" in capsys.readouterr().out
+    assert (tmp_path / "10000-many-sequence.json").read_text() == "{}"

@@ -1,0 +1,108 @@
+"""A repetition's course: what is asked, and that wrong rows are found wherever they are read."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.contenders.registry import contender
+from benchmarks.data.base import MANY, SEQUENCE, Base
+from benchmarks.data.digest import Digest
+from benchmarks.data.prepared import Prepared
+from benchmarks.measuring import campaign
+from benchmarks.measuring.process import Step, StepFailed
+
+DIGEST = Digest(10_000, 123)
+
+
+class FakeStand:
+    """A server whose tables are dropped."""
+
+    environment: dict[str, str] = {"DMSLAKE_RAW": "s3://raw/", "DMSLAKE_LAKE": "s3://lake/"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.dropped: list[str] = []
+
+    def drop(self, mark: str) -> None:
+        self.dropped.append(mark)
+
+
+class FakeWorker:
+    """Answers at once; `wrong` says what it answers wrongly, or not at all."""
+
+    wrong = ""
+    asked: list[tuple[str, str]] = []  # noqa: RUF012
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def __enter__(self) -> FakeWorker:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def ask(self, do: str, table: str, batch: int = 0) -> Step:
+        self.asked.append((do, "cold" if "_cold_" in table else "warm"))
+        if self.wrong == f"{do} fails":
+            raise StepFailed(f"{do}: boom")
+        is_wrong = do == self.wrong
+        values = {
+            "scan": DIGEST.rows - is_wrong,
+            "point": 1 - is_wrong,
+            "files": [1, 2],
+            "digest": asdict(replace(DIGEST, total=DIGEST.total + is_wrong)),
+            "digest_by_duckdb": asdict(replace(DIGEST, total=DIGEST.total + is_wrong)),
+        }
+        return Step(values.get(do), 0.5, 1, None)
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> Prepared:
+    """W1, whose right rows are DIGEST."""
+    monkeypatch.setattr(campaign, "Worker", FakeWorker)
+    monkeypatch.setattr(FakeWorker, "asked", [])
+    return Prepared(Base(10_000, MANY, SEQUENCE), "W1", (Path("00.parquet"),), (), DIGEST, DIGEST, DIGEST, 1, "5")
+
+
+def test_both_tables_are_compared_and_read(prepared: Prepared) -> None:
+    """The cold one is also read once without being measured."""
+    outcome = campaign.one_outcome(FakeStand(), "ours", prepared, 1)  # type: ignore[arg-type]
+
+    assert (outcome.failed, outcome.files, set(outcome.measures)) == ("", [1, 2], {"cold", "warm", "scan", "point"})
+    assert FakeWorker.asked == [
+        *((do, state) for state in ("cold", "warm") for do in ("make", "before")),
+        ("apply", "cold"), ("apply", "warm"),
+        ("scan", "cold"), ("point", "cold"), ("scan", "warm"), ("point", "warm"), ("files", "warm"),
+        ("digest", "cold"), ("digest", "warm"), ("digest_by_duckdb", "warm"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", ["scan", "point", "digest", "digest_by_duckdb"])
+def test_wrong_rows_are_found(prepared: Prepared, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whichever reader: the repetition has failed, and its tables are gone."""
+    monkeypatch.setattr(FakeWorker, "wrong", wrong)
+    stand = FakeStand()
+
+    outcome = campaign.one_outcome(stand, "ours", prepared, 1)  # type: ignore[arg-type]
+
+    assert outcome.failed.startswith("WRONG ROWS")
+    assert "WRONG ROWS" in campaign.line(outcome)
+    assert len(stand.dropped) == 1
+
+
+def test_a_failure_is_told_in_its_own_words(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeWorker, "wrong", "apply fails")
+
+    assert campaign.one_outcome(FakeStand(), "iceberg", prepared, 1).failed == "apply: boom"  # type: ignore[arg-type]
+
+
+def test_who_has_no_answer_to_a_workload_says_why(prepared: Prepared) -> None:
+    """Nothing of it is asked."""
+    refused = replace(prepared, workload="W5")
+
+    outcome = campaign.one_outcome(FakeStand(), "plain", refused, 1)  # type: ignore[arg-type]
+
+    assert outcome.not_run == contender("plain").without["W5"]
+    assert FakeWorker.asked == []

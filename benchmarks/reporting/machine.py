@@ -30,7 +30,7 @@ def describe() -> dict[str, str]:
     """What a reader of the figures must know, by name."""
     found = {
         "time": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": _said("git", "-C", str(ROOT), "describe", "--always", "--dirty"),
+        "commit": _commit(),
         "cores": f"{os.cpu_count()} × {_processor()}",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
@@ -62,6 +62,13 @@ def _modules_of(contender: str) -> set[Path]:
             found.add(path)
             waiting += [CONTENDERS / f"{name}.py" for name in _OTHER_MODULE.findall(path.read_text())]
     return found
+
+
+def _commit() -> str:
+    """`…-dirty` where something but the results is not committed."""
+    git = ("git", "-C", str(ROOT))
+    dirty = _said(*git, "status", "--porcelain", "--", ".", ":!benchmarks/results")
+    return _said(*git, "rev-parse", "--short", "HEAD") + ("-dirty" if dirty else "")
 
 
 def _version(package: str) -> str:

@@ -1,11 +1,11 @@
-"""How far a lake table is behind its raw files, by the times in the names of CDC files. Pure."""
+"""How far a lake table is behind its raw files, by the times in the names of CDC files, and how long these wait. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from glue_jobs.core.intake import Action, TakeBatch
+from glue_jobs.core.intake import Action, Finish, TakeBatch, TakeLoad
 from glue_jobs.core.raw_names import RawFile, cdc_name
 from glue_jobs.core.state import TableState
 
@@ -29,10 +29,29 @@ def lag_seconds(state: TableState, cdc: Sequence[RawFile], held_back: Action | N
     return max(0.0, (newest.time - max(since.time, _looked(state))).total_seconds())
 
 
+def waiting_seconds(state: TableState, action: Action, held_back: Action | None, now: datetime) -> float | None:
+    """Seconds since the oldest file came that a run would take, or since the run that left its change unfinished; None if nothing waits.
+
+    action: what a run would do now; held_back: what it would do if nothing stood in the way.
+    """
+    if isinstance(action, Finish):
+        since = _last_run(state)
+    elif isinstance(held_back, (TakeBatch, TakeLoad)) and held_back.files:
+        since = min(file.modified for file in held_back.files)
+    else:
+        since = None
+    return None if since is None else max(0.0, (now - since).total_seconds())
+
+
 def _looked(state: TableState) -> datetime:
     """When a run last took all that there was for a table with transaction files; long ago where none did, or there are none."""
-    text, outcome = str(state.last_run.get("time") or ""), state.last_run.get("outcome")
+    time, outcome = _last_run(state), state.last_run.get("outcome")
     all_taken = state.last_run.get("job") == LOAD_INCREMENTAL and outcome in ("committed", "nothing") and not state.paused
-    if not (state.cdc_path and text and all_taken):
+    if not (state.cdc_path and time and all_taken):
         return datetime(1, 1, 1, tzinfo=timezone.utc)
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return time
+
+
+def _last_run(state: TableState) -> datetime | None:
+    text = str(state.last_run.get("time") or "")
+    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from controller.gather import Facts, Gathered, in_threads
-from controller.lag import lag_seconds
+from controller.lag import lag_seconds, waiting_seconds
 from controller.plan import Problem, both_actions, find_clashes
 from controller.problems import problem_of
 from glue_jobs.core.errors import DmslakeError
@@ -25,6 +25,8 @@ BEHIND = frozenset({"behind", "unfinished", "not-loaded", "reload-due", "request
 @dataclass(frozen=True)
 class TableStatus:
     """One table. lag_seconds: from the cursor to the newest raw CDC file, by their names; None where nothing can be compared.
+    waiting_seconds: since the oldest raw file that a run would take came, by S3's clock, or since the run that did not finish; None where
+    nothing waits.
 
     state: inactive, paused, blocked, error, no-files, not-loaded, unfinished, requested, reload-due, truncate-due, reload-waits,
     behind, up-to-date; unread where its files were left for another look, and only its item is known.
@@ -33,6 +35,7 @@ class TableStatus:
     path: str
     state: str
     lag_seconds: float | None = None
+    waiting_seconds: float | None = None
     pending_files: int = 0
     pending_bytes: int = 0
     rows: int = 0
@@ -87,8 +90,13 @@ def with_storage(s3: Any, gathered: Gathered, tables: Sequence[TableStatus]) -> 
 
 
 def check(tables: Sequence[TableStatus], most_lag_seconds: float) -> list[str]:
-    """The paths of the tables that are blocked, or behind by more than the given lag."""
-    return [table.path for table in tables if table.is_bad or (table.state in BEHIND and (table.lag_seconds or 0.0) >= most_lag_seconds)]
+    """The paths of the tables that are blocked, or behind by the given lag or more; those, too, for which something waits as long: a
+    table that was never loaded has no lag, and one whose source fell silent keeps a small one."""
+
+    def is_behind(table: TableStatus) -> bool:
+        return table.state in BEHIND and max(table.lag_seconds or 0.0, table.waiting_seconds or 0.0) >= most_lag_seconds
+
+    return [table.path for table in tables if table.is_bad or is_behind(table)]
 
 
 def status_dict(table: TableStatus) -> dict[str, Any]:
@@ -119,6 +127,7 @@ def status_of(fact: Facts, now: datetime, limits: Limits) -> TableStatus:
         fact.path,
         "blocked" if problem else _word(action, bool(state.head)),
         lag_seconds=lag_seconds(state, fact.listing.cdc, held_back),
+        waiting_seconds=waiting_seconds(state, action, held_back, now),
         pending_files=files,
         pending_bytes=size,
         rows=fact.snapshot.rows,

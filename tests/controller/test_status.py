@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -107,6 +108,23 @@ def test_lag_of_a_table_with_transaction_files_is_from_the_last_run_that_saw_the
     assert (table.lag_seconds, table.pending_files) == (hours * 3600, 4)
 
 
+def test_what_waits_counts_from_when_it_came() -> None:
+    """Of a table that was never loaded nothing else tells how long; one whose source fell silent has a lag that does not grow."""
+    waiting = raw_file(ORDERS, "20240501-010005000.parquet", age_hours=5)
+    loads = [raw_file(ORDERS, f"LOAD0000000{number}.parquet", age_hours=2 + number) for number in (1, 2)]
+
+    unloaded = one(facts(ORDERS, *loads))
+    silent = one(facts(ORDERS, waiting, loaded=(LOAD, CDC[0])))
+    unfinished = one(facts(ORDERS, loaded=(LOAD, CDC[0]), Publishing="x", LastRun={"time": (NOW - timedelta(hours=2)).isoformat()}))
+
+    assert [(each.lag_seconds, each.waiting_seconds) for each in (unloaded, silent)] == [(None, 4 * 3600), (5, 5 * 3600)]
+    assert (unfinished.state, unfinished.waiting_seconds) == ("unfinished", 2 * 3600)
+    for table, hours in ((unloaded, 4), (silent, 5), (unfinished, 2)):
+        assert check([table], hours * 3600) == [str(ORDERS)]
+        assert check([table], hours * 3600 + 1) == []
+    assert one(facts(ORDERS, loaded=(LOAD, CDC[0]))).waiting_seconds is None
+
+
 def test_lag_of_an_up_to_date_and_of_an_unloaded_table() -> None:
     """Zero where everything was applied, unknown where there is no lake table."""
     assert one(facts(ORDERS, loaded=(LOAD, CDC[0]))).lag_seconds == 0
@@ -146,7 +164,7 @@ def test_tables_that_would_write_to_one_place_are_blocked() -> None:
 
 def test_check() -> None:
     """Blocked and behind fail the check; idle, inactive and paused tables don't, nor a lag within the bound."""
-    behind = one(facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0])))
+    behind = one(facts(ORDERS, raw_file(ORDERS, CDC[1].base, age_hours=0.5), loaded=(LOAD, CDC[0])))
     stopped = one(facts(table_path("b"), loaded=(raw_file(table_path("b"), "LOAD00000001.parquet"),), Blocked=BLOCK))
     paused = one(facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0]), Paused="x"))
     idle = one(facts(ORDERS, loaded=(LOAD,)))

@@ -13,7 +13,6 @@ from glue_jobs.core.partitioning import (
     PartitionField,
     Partitioning,
     check_partitioning,
-    file_columns,
     parse_partition_key,
     partition_key_text,
 )
@@ -101,8 +100,6 @@ def _partitioning(schema: Schema, text: str | None, timestamp_column: str) -> Pa
         check_partitioning(fields, schema, "the new table")
     except TableBlocked as error:
         raise UsageError(error.message, error.code, "correct --partition-key") from error
-    if not file_columns(schema, fields):
-        raise _bad("every column is a partition folder, so that files would have none", "leave one out of --partition-key")
     return fields
 
 

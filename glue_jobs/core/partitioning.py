@@ -78,7 +78,8 @@ def _refused(text: str, found: str) -> TableBlocked:
 
 
 def check_partitioning(partitioning: Partitioning, schema: Schema, table: str) -> None:
-    """Refuse fields whose column isn't there or has no date parts, and folder names that a column of the file has too."""
+    """Refuse fields whose column isn't there or has no date parts, folder names that a column of the file has too, and folders that leave
+    no column for the files."""
     for field in partitioning:
         column = find(schema, field.column)
         if column is None:
@@ -113,6 +114,15 @@ def check_partitioning(partitioning: Partitioning, schema: Schema, table: str) -
                 where=table,
                 todo=f"name it otherwise in PartitionKey: `{field.transform}({field.column}) as <name>`",
             )
+    if schema and not file_columns(schema, partitioning):
+        raise blocked(
+            "no-file-columns",
+            "every column is a partition folder, so that files would have none",
+            where=table,
+            expected="at least one column that PartitionKey does not name",
+            found=", ".join(field.column for field in partitioning),
+            todo="leave one out of the attribute PartitionKey of the table's item",
+        )
 
 
 def file_columns(schema: Schema, partitioning: Partitioning) -> Schema:

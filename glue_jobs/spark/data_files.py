@@ -24,11 +24,11 @@ from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
 from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.dms_files import damage_named
+from glue_jobs.spark.row_batches import batch_rows_of
 
 METADATA = {"org.apache.spark.version": "3.5.6"}
 ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 32 * 1024 * 1024
-BATCH_ROWS = 65_536
 WRITE_BYTES = 256 * 1024
 SAMPLE_ROWS = 65_536
 # Where the file that is replaced says already which columns may have a dictionary: a part of its rows, at least so many.
@@ -58,11 +58,13 @@ class DataFileWriter:
         row_group_rows: int = ROW_GROUP_ROWS,
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
-        """schema: the columns of the file. dictionary: the columns that may be written with one, of which those are whose values repeat
-        themselves in a few of the first rows; True: any, chosen by many rows.
+        """schema: the columns of the file, at least one: of none the rows would not be counted. dictionary: the columns that may be written
+        with one, of which those are whose values repeat themselves in a few of the first rows; True: any, chosen by many rows.
 
         row_group_bytes: of rows in memory; rows that come together are cut as if all were of their average size.
         """
+        if not schema:
+            raise ValueError("a data file needs a column")
         self.rows = 0
         self._sink, self._schema = _Sink(sink), schema
         # pyarrow writes a page at a time; each call into Python would wait for the thread that has the interpreter.
@@ -236,13 +238,11 @@ def read_columns(parquet: pq.ParquetFile, columns: Sequence[str], name: str = ""
         return parquet.read(columns=there, use_threads=False).select(there)
 
 
-def read_rows(
-    parquet: pq.ParquetFile, columns: Sequence[str] | None = None, name: str = "", batch_rows: int = BATCH_ROWS
-) -> Iterator[pa.Table]:
-    """The rows in the file's order, in pieces; None: all columns."""
+def read_rows(parquet: pq.ParquetFile, columns: Sequence[str] | None = None, name: str = "", batch_rows: int = 0) -> Iterator[pa.Table]:
+    """The rows in the file's order, in pieces of so many rows, or of few bytes. columns: None for all."""
     there = [column for column in parquet.schema_arrow.names if columns is None or column in columns]
     with _damage(name):
-        batches = parquet.iter_batches(batch_rows, columns=there, use_threads=False)
+        batches = parquet.iter_batches(batch_rows or batch_rows_of(parquet), columns=there, use_threads=False)
     while True:
         with _damage(name):
             batch = next(batches, None)

@@ -27,12 +27,13 @@ from glue_jobs.core.schema import Column, Schema, find
 from glue_jobs.spark.arrow_types import LostDigits, lake_type_of, only_index
 from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.held_ranges import windows
+from glue_jobs.spark.row_batches import batch_rows_of
 from glue_jobs.spark.row_marks import BEFORE, OP, ROW, RowMarks
 from glue_jobs.spark.row_marks import OPERATIONS as OPERATIONS
 
+_NO_DAMAGE = (pa.ArrowMemoryError, pa.ArrowCapacityError, pa.ArrowCancelled)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _RESERVED = (OP, ROW, BEFORE, "__position", "__code", "__late", "__at")  # columns that stand beside the lake's in a job
-BATCH_ROWS = 65_536
 _TIMESTAMP = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?$"
 _NEW_COPY = "let DMS write the file again (reload the table), or skip it: `dmslake unblock PATH --skip-file NAME`"
 _RENAME = "leave out or rename the column by a DMS transformation rule, then reload the table"
@@ -98,7 +99,10 @@ def damage_named(name: str, code: str = "bad-raw-file", todo: str = _NEW_COPY) -
 
 
 def _is_damage(error: Exception) -> bool:
-    """pyarrow's own OSErrors have no errno; those of files and sockets do, or are of a subclass."""
+    """pyarrow's own OSErrors have no errno; those of files and sockets do, or are of a subclass. Where memory runs out, or an array can't
+    hold what a file has, the file is whole."""
+    if isinstance(error, _NO_DAMAGE):
+        return False
     return not isinstance(error, OSError) or (type(error) is OSError and error.errno is None)
 
 
@@ -215,7 +219,7 @@ def read_batches(file: Any, parquet: pq.ParquetFile, columns: Sequence[str], gro
 
 def _batches(parquet: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str], name: str) -> Iterator[pa.RecordBatch]:
     with damage_named(name):
-        batches = parquet.iter_batches(BATCH_ROWS, row_groups=list(groups), columns=list(columns), use_threads=False)
+        batches = parquet.iter_batches(batch_rows_of(parquet, groups), row_groups=list(groups), columns=list(columns), use_threads=False)
     while True:
         with damage_named(name):
             batch = next(batches, None)

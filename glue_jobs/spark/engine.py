@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from glue_jobs.aws.garbage import collect_less
+from glue_jobs.spark.row_batches import rows_at_a_time
 from glue_jobs.spark.shared import BROADCAST_BYTES, Broadcast, Here, InFile, Shared, drop_file, send_file
 from glue_jobs.spark.task_errors import carried
 
@@ -20,6 +21,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 SHUFFLE_BYTES = 32 * 1024 * 1024
+DECODED_RATIO = 4  # so many times as large as in compressed files are rows in memory
 
 
 class Engine(Protocol):
@@ -62,6 +64,12 @@ class SparkEngine:
         """Let the next shuffles have partitions of about SHUFFLE_BYTES; Spark's 200 cost seconds where there is little to move."""
         count = max(self.slots, math.ceil(size_bytes / SHUFFLE_BYTES))
         self.spark.conf.set("spark.sql.shuffle.partitions", str(count))
+
+    def size_batches(self, rows: int, size_bytes: float) -> None:
+        """Let the batches between the JVM and Python be of few bytes for rows of which so many are so many bytes in files: a column of a
+        batch can't have more than 2 GiB."""
+        count = rows_at_a_time(size_bytes * DECODED_RATIO / max(1, rows))
+        self.spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(count))
 
     def map(self, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
         if not items:

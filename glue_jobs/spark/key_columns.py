@@ -84,8 +84,19 @@ def take(table: pa.Table, indices: pa.Array, gather_bytes: int = GATHER_BYTES) -
         return table.take(indices)
     wide = table.cast(pa.schema([field.with_type(_large(field.type)) for field in table.schema]))
     rows = max(1, len(indices) * gather_bytes // wide.nbytes)
-    pieces = [wide.take(indices.slice(start, rows)).combine_chunks().cast(table.schema) for start in range(0, len(indices), rows)]
+    pieces = [piece for start in range(0, len(indices), rows) for piece in _narrowed(wide.take(indices.slice(start, rows)), table.schema)]
     return pa.concat_tables(pieces) if pieces else table.slice(0, 0)
+
+
+def _narrowed(wide: pa.Table, schema: pa.Schema) -> list[pa.Table]:
+    """The rows with 32-bit offsets, in as many pieces as that takes: the widest rows may follow on each other."""
+    try:
+        return [wide.combine_chunks().cast(schema)]
+    except pa.ArrowInvalid:
+        if wide.num_rows < 2:
+            raise
+        half = wide.num_rows // 2
+        return _narrowed(wide.slice(0, half), schema) + _narrowed(wide.slice(half), schema)
 
 
 def _large(kind: pa.DataType) -> pa.DataType:

@@ -50,7 +50,8 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
     shape = Shape(str(state.path), schema, state.primary_key, state.partitioning, state.empty_partition.lower() == "null")
     timestamp, first_time = find_timestamp(engine, place, state.timestamp_column, heads)
     sources = tuple(UnitSource(unit) for head in heads for unit in units_of(head))
-    added = write_table(engine, place, shape, TablePlan(sources, True, expected_bytes(place, shape, heads), by_key=True))
+    plan = TablePlan(sources, True, expected_bytes(place, shape, heads), sum(head.rows for head in heads), by_key=True)
+    added = write_table(engine, place, shape, plan)
     work = Work(
         kind="full-load",
         schema=schema,
@@ -102,11 +103,11 @@ def foreign_files(place: Place, task: Task) -> tuple[str, ...]:
 
 
 def _cdc_from(place: Place, action: TakeLoad, first_time: str) -> str:
-    """The digits of the first CDC name that belongs to a reload: from its least commit time, else its first file's time less a margin.
+    """The digits of the first CDC name that belongs to a reload: from its least commit time, but no later than its first file's time less a
+    margin. What is taken for the commit time may be another text with times in it, of the future too; files would be left out for it.
 
     It is also that of a first load whose changes come in transaction files: their folder is older than the table.
     """
-    if first_time:
-        return "".join(char for char in first_time[:19] if char.isdigit())
     start = min(file.modified for file in action.files) - timedelta(minutes=place.limits.load_start_margin_minutes)
-    return start.strftime("%Y%m%d%H%M%S")
+    by_file = start.strftime("%Y%m%d%H%M%S")
+    return min("".join(char for char in first_time[:19] if char.isdigit()) or by_file, by_file)

@@ -23,6 +23,7 @@ from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
 from glue_jobs.spark.merge_task import FileResult, MergeBin, MergeTask, Written
 from glue_jobs.spark.net_changes import DELETE, NetChanges, Unpacker
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.row_balance import check_balance
 from glue_jobs.spark.write_files import write_tables
 
 BINS_PER_SLOT = 3
@@ -83,7 +84,9 @@ def merge_net_changes(
     noting = found.noting(len(inserts)) if useful else Noting()
     written = [group.written for group in groups] + engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
     engine.drop(shared)  # a backlog has many batches, and a node one disk
-    return _outcome(net, results, inserts, written, useful)
+    merged = _outcome(net, results, inserts, written, useful)
+    _check(place, shape, files, results, inserts, merged)
+    return merged
 
 
 def _bins(
@@ -178,6 +181,21 @@ class _InsertRun:
         opened = OpenFile.open(self.place, self.shape, task.absorber, self.renames)
         table = pa.concat_tables([*FileMerge(opened, net).rows(Tally()), rows])
         return sort_by_key(table, self.shape.key) if self.shape.key else table
+
+
+def _check(
+    place: Place,
+    shape: Shape,
+    files: Sequence[DataFile],
+    results: Sequence[FileResult],
+    inserts: Sequence[InsertTask],
+    merged: Merged,
+) -> None:
+    """The rows that are written are those of the replaced files, less what was dropped there, and what was inserted."""
+    gone = set(merged.superseded)
+    kept = sum(file.rows for file in files if file.path in gone) - sum(result.dropped for result in results if result.path in gone)
+    expected = kept + sum(len(task.positions) for task in inserts)
+    check_balance(place, shape.table, merged.added, expected, "the merged files")
 
 
 def _outcome(

@@ -20,22 +20,27 @@ from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.arrow_types import conform
-from glue_jobs.spark.data_files import BATCH_ROWS, dictionary_columns, read_columns, read_data_file, read_rows
-from glue_jobs.spark.key_columns import KeyIndex
+from glue_jobs.spark.data_files import dictionary_columns, read_columns, read_data_file, read_rows
+from glue_jobs.spark.key_columns import KeyIndex, take
 from glue_jobs.spark.net_changes import DELETE, NetChanges
 from glue_jobs.spark.partition_columns import with_partition_columns
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.row_batches import BATCH_ROWS, decoded_bytes
 
 # Rows that stay are passed on as they lie if their runs are at least so long on average; writing shorter ones costs more than copying all.
 LEAST_RUN_ROWS = 1024
+# A file that is small only because it is compressed well is read in pieces.
+WHOLE_RATIO = 4
 
 
 @dataclass
 class Tally:
-    """What merging found: positions in the net changes that hit a row, and those whose new image belongs to another partition."""
+    """What merging found: positions in the net changes that hit a row, and those whose new image belongs to another partition. dropped:
+    how many rows went, deleted or moved; a key that stands twice in a table counts twice."""
 
     hits: list[np.ndarray[Any, Any]] = field(default_factory=list)
     moved: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    dropped: int = 0
 
     def all_hits(self) -> np.ndarray[Any, Any]:
         return _joined(self.hits)
@@ -52,7 +57,7 @@ def _joined(parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
 class OpenFile:
     """A data file opened for merging: small ones lie in memory, big ones are read by ranges.
 
-    renames: new name → name in older files, for a change that renames a column.
+    whole: its rows are taken all at once. renames: new name → name in older files, for a change that renames a column.
     """
 
     place: Place
@@ -71,8 +76,9 @@ class OpenFile:
         bucket, key = place.lake.bucket, place.lake.key + file.path
         with _told_of_the_lake(shape.table):
             source = open_object(place.s3, bucket, key, file.size_bytes, etag=file.etag or None, version=version, whole_up_to=limit)
-            is_whole = file.size_bytes <= limit
-            return cls(place, shape, file, read_data_file(source, file.path, streamed=not is_whole), is_whole, renames)
+            parquet = read_data_file(source, file.path, streamed=file.size_bytes > limit)
+            is_whole = file.size_bytes <= limit and decoded_bytes(parquet) <= WHOLE_RATIO * limit
+            return cls(place, shape, file, parquet, is_whole, renames)
 
     @property
     def dictionary(self) -> list[str]:
@@ -225,7 +231,9 @@ def _note_hits(positions: np.ndarray[Any, Any], net: NetChanges, code: int, tall
         tally.hits.append(positions[hit])
     if moved.any():
         tally.moved.append(positions[moved])
-    return deleted | moved
+    dropped = deleted | moved
+    tally.dropped += int(np.count_nonzero(dropped))
+    return dropped
 
 
 def _replaced(table: pa.Table, positions: np.ndarray[Any, Any], dropped: np.ndarray[Any, Any], net: NetChanges) -> pa.Table:
@@ -233,13 +241,13 @@ def _replaced(table: pa.Table, positions: np.ndarray[Any, Any], dropped: np.ndar
     replaced = (positions >= 0) & ~dropped
     if not replaced.any():
         return table.filter(pa.array(~dropped)) if dropped.any() else table
-    images = net.images.take(pa.array(positions[replaced]))
+    images = take(net.images, pa.array(positions[replaced]))
     touched = np.flatnonzero(replaced | dropped)
     if len(touched) * LEAST_RUN_ROWS <= table.num_rows:
         return pa.concat_tables(_runs(table, touched, dropped, images))
     order = np.arange(table.num_rows, dtype=np.int64)
     order[replaced] = table.num_rows + np.arange(int(replaced.sum()), dtype=np.int64)
-    return pa.concat_tables([table, images]).combine_chunks().take(pa.array(order[~dropped]))
+    return take(pa.concat_tables([table, images]).combine_chunks(), pa.array(order[~dropped]))
 
 
 def _runs(table: pa.Table, touched: np.ndarray[Any, Any], dropped: np.ndarray[Any, Any], images: pa.Table) -> Iterator[pa.Table]:

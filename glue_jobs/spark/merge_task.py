@@ -24,12 +24,13 @@ from glue_jobs.spark.write_files import FileWriter, abort_all, write_tables
 @dataclass(frozen=True)
 class FileResult:
     """What became of one candidate. replaced: it is superseded, by what its group wrote, or by nothing where no row is left. hits, moved:
-    places in the net changes. filters: its own, if it stays."""
+    places in the net changes. dropped: how many of its rows went. filters: its own, if it stays."""
 
     path: str
     replaced: bool
     hits: np.ndarray[Any, Any]
     moved: np.ndarray[Any, Any]
+    dropped: int = 0
     filters: tuple[KeyFilter, ...] = ()
 
 
@@ -139,7 +140,7 @@ def _file_size(file: DataFile) -> int:
 
 
 def _result(opened: OpenFile, replaced: bool, tally: Tally, filters: tuple[KeyFilter, ...] = ()) -> FileResult:
-    return FileResult(opened.file.path, replaced, tally.all_hits(), tally.all_moved(), filters)
+    return FileResult(opened.file.path, replaced, tally.all_hits(), tally.all_moved(), tally.dropped, filters)
 
 
 class _Joining:

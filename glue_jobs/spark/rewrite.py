@@ -79,7 +79,7 @@ def _write_anew(engines: Engines, place: Place, task: Task, action: Rewrite) -> 
     check_partitioning(state.partitioning, snapshot.schema, str(state.path))
     shape = Shape(str(state.path), snapshot.schema, state.primary_key, state.partitioning, state.empty_partition.lower() == "null")
     sources = tuple(FileSource(file, at, snapshot.partitioning) for at, file in enumerate(snapshot.files.values()))
-    plan = TablePlan(sources, False, snapshot.size_bytes)
+    plan = TablePlan(sources, False, snapshot.size_bytes, snapshot.rows)
     added = write_table(engines.for_bytes(snapshot.size_bytes), place, shape, plan)
     requests = ("Request",) if action.kind == "repartition" else ()
     return _work(action.kind, task, snapshot.schema, tuple(added), shape, {"reason": action.reason}, requests)

@@ -31,11 +31,12 @@ from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, NetChanges
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_file import RawHead
+from glue_jobs.spark.row_balance import check_balance
+from glue_jobs.spark.row_batches import BATCH_ROWS
 from glue_jobs.spark.rows import append_forms, key_names, plain_names, spark_ranked, spark_type, with_forms, without_forms
 from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import write_tables
 
-BATCH_ROWS = 65_536
 NEW_FILE = -1
 LEAVES, ARRIVES = 3, 4  # operations of a row that changes its partition: dropped here, written there; counted as one update
 
@@ -51,6 +52,7 @@ class _Group:
 
 def merge_by_shuffle(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[RawHead], files: Sequence[DataFile]) -> Merged:
     """Merge the batch of `heads` into the data files `files`; every file is a candidate, because no task knows all keys."""
+    engine.size_batches(sum(head.rows for head in heads), sum(head.file.size for head in heads))
     bins = pack(range(len(files)), lambda at: files[at].size_bytes, engine.slots * BINS_PER_SLOT)
     bin_of = {at: number for number, chosen in enumerate(bins) for at in chosen}
     net = _with_partitions(spark_ranked(engine, place, shape, heads), shape)
@@ -267,9 +269,15 @@ class _Rewriter:
         merge, tally = FileMerge(opened, net), Tally()
         if file.size_bytes >= self.place.limits.small_file_bytes:
             added = write_tables(self.place, self.shape, file.partition, merge.rows(tally), opened.dictionary, split=False)
+            self._check(file, added, tally, 0)
             return file.path, tuple(added), tally.all_hits(), net
         kept = list(merge.rows(tally))
         missed = np.setdiff1d(np.flatnonzero(net.ops != DELETE), tally.all_hits())
         table = pa.concat_tables([*kept, net.images.take(pa.array(missed))])
         added = write_tables(self.place, self.shape, file.partition, [sort_by_key(table, self.shape.key)])
+        self._check(file, added, tally, len(missed))
         return file.path, tuple(added), tally.all_hits(), net
+
+    def _check(self, file: DataFile, added: Sequence[DataFile], tally: Tally, inserted: int) -> None:
+        expected = file.rows - tally.dropped + inserted
+        check_balance(self.place, self.shape.table, added, expected, f"what replaces {file.path}")

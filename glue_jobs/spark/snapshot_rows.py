@@ -280,7 +280,8 @@ class _Work:
         size = sum(file.size_bytes for file in base)
         sources: list[RowSource] = [BaseSource(FileSource(file, at, self.shape.partitioning), self.folder) for at, file in enumerate(base)]
         sources += [SnapshotSource(unit, self.source) for head in self.heads for unit in units_of(head)]
-        plan = TablePlan(tuple(sources), True, size + expected_bytes(self.place, self.shape, self.heads))
+        rows = sum(file.rows for file in base) + sum(head.rows for head in self.heads)
+        plan = TablePlan(tuple(sources), True, size + expected_bytes(self.place, self.shape, self.heads), rows)
         return write_table(self.engine(size), self.place, self.shape, plan)
 
     def by_dates(self, base: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], list[DataFile]]:

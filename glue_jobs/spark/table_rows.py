@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.arrow_types import arrow_schema
-from glue_jobs.spark.engine import Engine, SparkEngine
+from glue_jobs.spark.engine import DECODED_RATIO, Engine, SparkEngine
 from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
 from glue_jobs.spark.key_spellings import Spellings, not_unique, spelled_twice, two_spellings
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, rank
 from glue_jobs.spark.ordered_table import RowSource, write_in_order
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.row_batches import BATCH_ROWS
 from glue_jobs.spark.rows import (
     append_forms,
     empty,
@@ -35,20 +36,19 @@ from glue_jobs.spark.rows import (
 from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import FileWriter, write_tables
 
-BATCH_ROWS = 65_536
-
 
 @dataclass(frozen=True)
 class TablePlan:
     """How to write the table. ranked: keep the last row of each key; else a key that comes twice blocks the table.
 
-    size_bytes: what the data files are expected to come to, all together. by_key: the sources mostly are in the order of the key
-    already, and read no other columns than they are asked for.
+    size_bytes: what the data files are expected to come to, all together; rows: how many are to be read. by_key: the sources mostly are in
+    the order of the key already, and read no other columns than they are asked for.
     """
 
     sources: tuple[RowSource, ...]
     ranked: bool
     size_bytes: float
+    rows: int
     by_key: bool = False
 
 
@@ -94,7 +94,8 @@ def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) 
             return files
     names, parts = plain_names(shape.schema), [f"p{index}" for index in range(len(shape.partitioning))]
     keys = key_names(shape)
-    engine.size_shuffles(plan.size_bytes * 4)  # in memory rows are several times as large as in compressed files
+    engine.size_shuffles(plan.size_bytes * DECODED_RATIO)
+    engine.size_batches(plan.rows, plan.size_bytes)
     rows = _source_rows(engine, place, shape, plan.sources, parts)
     # Without partitions the sort brings the rows of a key together, and the writer keeps the last: no shuffle for the ranking.
     last_of_key = plan.ranked and bool(keys) and not parts

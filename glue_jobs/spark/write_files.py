@@ -114,10 +114,15 @@ class FileWriter:
             self._writer.abort()
             self._sink.abort()
             self._sink = None
-        while self._files:
-            file = self._files.pop()
-            if file.upload is not None:
-                abort_upload(self._place.s3, self._place.lake.bucket, data_key(self._place.lake, file.path), file.upload.id)
+        files, self._files = self._files, []
+        abort_files(self._place, files)
+
+
+def abort_files(place: Place, files: Iterable[DataFile]) -> None:
+    """Give up files that are finished, but not completed."""
+    for file in files:
+        if file.upload is not None:
+            abort_upload(place.s3, place.lake.bucket, data_key(place.lake, file.path), file.upload.id)
 
 
 def abort_all(writers: Iterable[FileWriter]) -> None:

@@ -82,6 +82,14 @@ def test_a_column_that_can_be_no_folder_is_refused(name: str) -> None:
     assert caught.value.code == "bad-partition-name"
 
 
+def test_files_keep_a_column() -> None:
+    """Rows of none can't be counted; parts of a date leave the date in the files."""
+    with pytest.raises(TableBlocked, match="every column is a partition folder") as caught:
+        check_partitioning(parse_partition_key("id,region"), SCHEMA[:2], "shop.orders")
+    assert caught.value.code == "no-file-columns"
+    check_partitioning(parse_partition_key("id,year(d)"), (SCHEMA[0], SCHEMA[2]), "shop.orders")
+
+
 def test_only_whole_columns_leave_the_files() -> None:
     """The date whose year is a folder stays in the file."""
     assert [column.name for column in file_columns(SCHEMA, parse_partition_key("region, year(d)"))] == ["id", "d", "qty"]

@@ -1,0 +1,33 @@
+"""How many rows are taken at a time: so many that they are few bytes in memory, however wide a row is.
+
+Rows of a narrow table have a hundred bytes, those with LOBs a megabyte: counted in rows alone, a batch of them would be all of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow.parquet as pq
+
+BATCH_ROWS = 65_536
+BATCH_BYTES = 32 * 1024 * 1024
+
+
+def rows_at_a_time(row_bytes: float) -> int:
+    """Rows of a batch. row_bytes: of a row in memory, on average."""
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(1.0, row_bytes))))
+
+
+def batch_rows_of(parquet: pq.ParquetFile, groups: Sequence[int] | None = None) -> int:
+    """Rows of a batch of a file, by the widest of its row groups (of these, None for all), all columns together.
+
+    The footer has the bytes before compression, but after dictionaries: long texts that repeat themselves are wider than it says.
+    """
+    metadata = parquet.metadata
+    chosen = (metadata.row_group(at) for at in (range(metadata.num_row_groups) if groups is None else groups))
+    return rows_at_a_time(max((group.total_byte_size / max(1, group.num_rows) for group in chosen), default=0.0))
+
+
+def decoded_bytes(parquet: pq.ParquetFile) -> int:
+    """Of all rows, before compression but after dictionaries."""
+    return sum(parquet.metadata.row_group(at).total_byte_size for at in range(parquet.metadata.num_row_groups))

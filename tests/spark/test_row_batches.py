@@ -1,0 +1,155 @@
+"""Rows are taken in batches of few bytes, however wide they are: a table with LOBs needs no more memory than another."""
+
+from __future__ import annotations
+
+import io
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.raw_names import RawFile
+from glue_jobs.spark import key_columns, load, merge_file, row_batches
+from glue_jobs.spark.data_files import DataFileWriter, read_data_file, read_rows
+from glue_jobs.spark.dms_files import damage_named, open_dms, read_batches
+from glue_jobs.spark.merge_file import FileMerge
+from glue_jobs.spark.row_batches import BATCH_BYTES, BATCH_ROWS, batch_rows_of, rows_at_a_time
+from tests.spark.tables import SHOP
+from tests.work_tables import MakeTable
+
+WIDE, ROWS = 30_000, 4000
+
+
+def file_of(width: int, rows: int) -> io.BytesIO:
+    """A Parquet file whose rows have a text of so many random characters."""
+    rng = np.random.default_rng(1)
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": range(rows), "lob": [rng.bytes(width // 2).hex() for _ in range(rows)]}), sink, row_group_size=1500)
+    return sink
+
+
+@pytest.fixture(scope="module")
+def wide() -> io.BytesIO:
+    """120 MB in three row groups."""
+    return file_of(WIDE, ROWS)
+
+
+@pytest.mark.parametrize(("row_bytes", "rows"), [(0, BATCH_ROWS), (100, BATCH_ROWS), (1 << 20, 32), (1 << 40, 1)])
+def test_rows_of_a_batch(row_bytes: int, rows: int) -> None:
+    assert rows_at_a_time(row_bytes) == rows
+
+
+def test_wide_rows_of_a_data_file_come_a_few_at_a_time(wide: io.BytesIO) -> None:
+    """All of them, in order."""
+    tables = list(read_rows(read_data_file(wide)))
+
+    assert max(table.nbytes for table in tables) <= 1.1 * BATCH_BYTES
+    assert pa.concat_tables(tables)["id"].to_pylist() == list(range(ROWS))
+
+
+def test_wide_rows_of_a_raw_file_come_a_few_at_a_time(wide: io.BytesIO) -> None:
+    """Also of some row groups."""
+    parquet = open_dms(wide, "raw.parquet")
+
+    batches = list(read_batches(wide, parquet, ["id", "lob"], [1, 2], "raw.parquet"))
+
+    assert max(batch.nbytes for batch in batches) <= 1.1 * BATCH_BYTES
+    assert sum(batch.num_rows for batch in batches) == ROWS - 1500
+
+
+def test_narrow_rows_come_many_at_a_time() -> None:
+    assert batch_rows_of(read_data_file(file_of(10, 100))) == BATCH_ROWS
+
+
+def test_a_file_that_is_small_only_by_its_compression_is_merged_in_pieces(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows are the same."""
+    monkeypatch.setattr(row_batches, "BATCH_BYTES", 2000)
+    monkeypatch.setattr(merge_file, "WHOLE_RATIO", 0)
+    pieces: list[int] = []
+    rows_of = FileMerge.rows
+    monkeypatch.setattr(FileMerge, "rows", lambda self, tally: (pieces.append(piece.num_rows) or piece for piece in rows_of(self, tally)))
+    table = new_table()
+    table.load([(number, f"n{number:03}" * 20, 1) for number in range(200)])
+    assert table.run("LoadInitial") == 0
+    table.cdc([("U", (5, "five", 0)), ("D", (150, None, None))])
+
+    assert table.run() == 0
+
+    assert len(pieces) > 2
+    assert sum(pieces) == len(table.rows()) == 199
+    assert (5, "five", 0) in table.rows()
+
+
+def test_rows_that_get_lost_stop_the_commit(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of ours must not become one of the table's."""
+    table = new_table()
+    table.load([(number, f"n{number}", 1) for number in range(10)])
+    assert table.run("LoadInitial") == 0
+    table.cdc([("U", (5, "five", 0))])
+    rows_of = FileMerge.rows
+    with monkeypatch.context() as patch:
+        patch.setattr(FileMerge, "rows", lambda self, tally: (piece.slice(1) for piece in rows_of(self, tally)))
+
+        error = table.blocked()
+
+    assert error["code"] == "rows-do-not-add-up"
+    assert "expected: 10 rows" in error["message"]
+    assert "found: 9 rows" in error["message"]
+    assert len(table.rows()) == 10
+    assert table.open_uploads() == []
+
+
+def test_the_last_rows_may_all_be_wider_than_the_average(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What doesn't fit is halved until it does; a single row that doesn't is an error."""
+
+    class Narrow(SimpleNamespace):
+        """Stands for a table that fits up to three rows."""
+
+        def slice(self, start: int, length: int | None = None) -> Narrow:
+            return Narrow(num_rows=self.num_rows - start if length is None else length, most=self.most)
+
+        def combine_chunks(self) -> Narrow:
+            return self
+
+        def cast(self, _: Any) -> Narrow:
+            if self.num_rows > self.most:
+                raise pa.ArrowInvalid("input array too large")
+            return self
+
+    table: Any = Narrow(num_rows=10, most=3)
+    assert [piece.num_rows for piece in key_columns._narrowed(table, SHOP)] == [2, 3, 2, 3]
+    with pytest.raises(pa.ArrowInvalid):
+        key_columns._narrowed(Narrow(num_rows=10, most=0), SHOP)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("error", [pa.ArrowMemoryError("realloc of size 1 failed"), pa.ArrowCapacityError("array cannot contain more")])
+def test_a_shortage_is_no_damage(error: Exception) -> None:
+    """The file is whole: the run fails, and nobody is told to skip it."""
+    with pytest.raises(type(error)), damage_named("f.parquet"):
+        raise error
+    with pytest.raises(TableBlocked, match="can't be read as Parquet"), damage_named("f.parquet"):
+        raise pa.ArrowInvalid("corrupt")
+
+
+def test_a_data_file_needs_a_column() -> None:
+    """Of none the rows would not be counted."""
+    with pytest.raises(ValueError, match="a data file needs a column"):
+        DataFileWriter(io.BytesIO(), ())
+
+
+@pytest.mark.parametrize(
+    ("first_time", "digits"),
+    [("2024-05-01 11:00:03.5", "20240501110003"), ("", "20240501115000"), ("2031-01-01 00:00:00", "20240501115000")],
+)
+def test_a_reload_leaves_no_file_out_for_a_time_to_come(first_time: str, digits: str) -> None:
+    """A text column may hold times of the future, and look like the commit time."""
+    noon = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
+    files = [RawFile("LOAD00000002.parquet", 1, "e", noon + timedelta(hours=1)), RawFile("LOAD00000001.parquet", 1, "e", noon)]
+    place: Any = SimpleNamespace(limits=SimpleNamespace(load_start_margin_minutes=10))
+
+    assert load._cdc_from(place, SimpleNamespace(files=files), first_time) == digits  # type: ignore[arg-type]

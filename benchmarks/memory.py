@@ -2,6 +2,7 @@
 
     python -m benchmarks.memory                              # files of 128 MB and of 1 GB
     python -m benchmarks.memory --megabytes 128
+    python -m benchmarks.memory --megabytes 128 --text 20000 # rows with a text of 20,000 characters, as LOBs are
 
 Prints a line for each case: resident bytes before the merge (Python, Arrow and the batch) and at most. No S3 server is asked; the machine
 may be busy with something else, since only the time would change.
@@ -23,55 +24,68 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.data.base import ROW_BYTES, Base, make_rows
+from benchmarks.data.base import ROW_BYTES, Base, hexadecimal, make_rows
 from benchmarks.folders import ROOT
 from benchmarks.measuring.merge_memory import shape_of
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, net_changes
 
 PIECE_ROWS = 500_000
+NOTE = 40  # characters of the benchmarks' own rows
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Case:
-    """A file of so many megabytes, in one row group or in those of a million rows, and a batch of changes scattered in it."""
+    """A file of so many megabytes, in one row group or in those of a million rows, and a batch of changes scattered in it. text: the
+    characters of each row's text."""
 
     megabytes: int
     one_group: bool
     changes: int
+    text: int = NOTE
 
     @property
     def rows(self) -> int:
-        return self.megabytes * MIB // ROW_BYTES
+        return self.megabytes * MIB // (ROW_BYTES + self.text - NOTE)
+
+    def make_rows(self, numbers: Any, rng: np.random.Generator) -> pa.Table:
+        """The benchmarks' rows with these numbers, and a text of this length."""
+        rows = make_rows(numbers, Base(self.rows), rng)
+        if self.text == NOTE:
+            return rows
+        at = rows.schema.get_field_index("note")
+        return rows.set_column(at, "note", hexadecimal(len(numbers), self.text, rng))
 
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--megabytes", type=int, nargs="+", default=[128, 1024])
     parser.add_argument("--changes", type=int, nargs="+", default=[2000, 500_000])
+    parser.add_argument("--text", type=int, default=NOTE, help="characters of each row's text, an even number")
     given = parser.parse_args(argv)
     print("file, MB | row groups | changes | MB before | MB at most | GETs | bytes read / file | seconds")
     with tempfile.TemporaryDirectory() as folder:
         for megabytes in given.megabytes:
             for one_group in (True, False):
                 path = Path(folder) / f"{megabytes}-{one_group}.parquet"
-                write_file(path, Case(megabytes, one_group, 0))
+                write_file(path, Case(megabytes, one_group, 0, given.text))
                 for changes in given.changes:
-                    print(line(path, Case(megabytes, one_group, changes), measure(path, Case(megabytes, one_group, changes))), flush=True)
+                    case = Case(megabytes, one_group, changes, given.text)
+                    print(line(path, case, measure(path, case)), flush=True)
                 path.unlink()
     return 0
 
 
 def write_file(path: Path, case: Case) -> None:
     """A file of the benchmarks' rows, written piece by piece if it may have row groups."""
-    base = Base(case.rows)
     rng = np.random.default_rng(1)
-    pieces = (make_rows(np.arange(at, min(at + PIECE_ROWS, case.rows)), base, rng) for at in range(0, case.rows, PIECE_ROWS))
+    step = max(1, PIECE_ROWS * ROW_BYTES // (ROW_BYTES + case.text - NOTE))
+    pieces = (case.make_rows(np.arange(at, min(at + step, case.rows)), rng) for at in range(0, case.rows, step))
     if case.one_group:
         table = pa.concat_tables(list(pieces))
         pq.write_table(table, path, row_group_size=table.num_rows, compression="snappy", use_dictionary=["status", "qty", "store_id"])
         return
-    with pq.ParquetWriter(path, base.schema, compression="snappy", use_dictionary=["status", "qty", "store_id"]) as writer:
+    with pq.ParquetWriter(path, Base(case.rows).schema, compression="snappy", use_dictionary=["status", "qty", "store_id"]) as writer:
         for piece in pieces:
             writer.write_table(piece)
 
@@ -93,7 +107,7 @@ def pack(path: Path, case: Case) -> int:
     """Write net changes, half of them deletes, as the driver sends them to tasks; their number."""
     rng = np.random.default_rng(2)
     numbers = np.sort(rng.choice(case.rows, min(case.changes, case.rows // 2), replace=False))
-    rows = make_rows(numbers, Base(case.rows), rng)
+    rows = case.make_rows(numbers, rng)
     ops = pa.array(np.resize(np.array([UPDATE, DELETE], np.int8), len(numbers)))
     marked = rows.append_column(OP, ops).append_column(POSITION, pa.array(numbers))
     path.write_bytes(net_changes(marked, shape_of(rows.schema)).pack())

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pyarrow.parquet as pq
 
 BATCH_ROWS = 65_536
-BATCH_BYTES = 32 * 1024 * 1024
+BATCH_BYTES = 16 * 1024 * 1024
 
 
 def rows_at_a_time(row_bytes: float) -> int:

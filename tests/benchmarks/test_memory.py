@@ -10,7 +10,7 @@ MEGABYTES = 48
 
 
 def needed(folder: Path, case: Case) -> int:
-    path = folder / f"{case.megabytes}-{case.one_group}.parquet"
+    path = folder / f"{case.megabytes}-{case.one_group}-{case.text}.parquet"
     if not path.exists():
         write_file(path, case)
     measured = measure(path, case)
@@ -30,3 +30,8 @@ def test_a_merge_needs_little_more_memory_for_more_changes(tmp_path: Path) -> No
     few, many = (needed(tmp_path, Case(MEGABYTES, True, changes)) for changes in (2000, 300_000))
 
     assert many < few + 90e6
+
+
+def test_a_merge_needs_little_more_memory_for_wide_rows(tmp_path: Path) -> None:
+    """65,536 of these would be 1.3 GB, and are all that the file has."""
+    assert needed(tmp_path, Case(96, True, 200, text=20_000)) < 350e6

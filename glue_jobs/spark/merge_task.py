@@ -18,7 +18,7 @@ from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
 from glue_jobs.spark.net_changes import NetChanges
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.side_by_side import in_order, side_by_side
-from glue_jobs.spark.write_files import FileWriter, abort_all, write_tables
+from glue_jobs.spark.write_files import FileWriter, abort_all, give_up, write_tables
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,23 @@ class MergeTask:
 
     def __call__(self, task: MergeBin) -> list[GroupResult]:
         net, notes = self.shared.get(), KeyNotes(self.shape, self.noting)
+        done: list[GroupResult] = []
 
         def one(group: Group) -> GroupResult:
             if len(group) > 1:
-                return self._joined(net, group, notes)
-            return self._one(net, group[0], group[0].path in task.locate_only, notes)
+                result = self._joined(net, group, notes)
+            else:
+                result = self._one(net, group[0], group[0].path in task.locate_only, notes)
+            done.append(result)
+            return result
 
-        # A group of several files has several in hand by itself: no other may be at work beside it.
-        results = side_by_side(one, [group for group in task.groups if len(group) == 1], _size)
-        return results + [one(group) for group in task.groups if len(group) > 1]
+        try:
+            # A group of several files has several in hand by itself: no other may be at work beside it.
+            results = side_by_side(one, [group for group in task.groups if len(group) == 1], _size)
+            return results + [one(group) for group in task.groups if len(group) > 1]
+        except BaseException:
+            give_up(self.place, chain(result.written.files for result in done))
+            raise
 
     def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> GroupResult:
         """A file that stays a file of its own: its rows go from it to its replacement a piece at a time."""

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.place import Place
-from glue_jobs.spark.write_files import abort_files
+from glue_jobs.spark.write_files import give_up
 
 
 def check_balance(place: Place, table: str, added: Sequence[DataFile], expected: int, what: str) -> None:
     """Raise TableBlocked, and give the uploads up, if rows were lost or doubled on their way into `added`. what: these files, in words."""
     written = sum(file.rows for file in added)
     if written != expected:
-        abort_files(place, added)
+        give_up(place, added)
         raise blocked(
             "rows-do-not-add-up",
             f"the rows of {what} are not those that went in",

@@ -35,7 +35,7 @@ from glue_jobs.spark.row_balance import check_balance
 from glue_jobs.spark.row_batches import BATCH_ROWS
 from glue_jobs.spark.rows import append_forms, key_names, plain_names, spark_ranked, spark_type, with_forms, without_forms
 from glue_jobs.spark.task_errors import carried_rows
-from glue_jobs.spark.write_files import write_tables
+from glue_jobs.spark.write_files import give_up, write_tables
 
 NEW_FILE = -1
 LEAVES, ARRIVES = 3, 4  # operations of a row that changes its partition: dropped here, written there; counted as one update
@@ -220,15 +220,19 @@ class _Rewriter:
         done: list[_Group] = []
         waiting: list[pa.Table] = []
         current: Any = None
-        for batch in batches:
-            for group, rows in self._pieces(pa.Table.from_batches([batch])):
-                if group != current and waiting:
-                    done.append(self._rewrite(current, pa.concat_tables(waiting)))
-                    waiting = []
-                current = group
-                waiting.append(rows)
-        if waiting:
-            done.append(self._rewrite(current, pa.concat_tables(waiting)))
+        try:
+            for batch in batches:
+                for group, rows in self._pieces(pa.Table.from_batches([batch])):
+                    if group != current and waiting:
+                        done.append(self._rewrite(current, pa.concat_tables(waiting)))
+                        waiting = []
+                    current = group
+                    waiting.append(rows)
+            if waiting:
+                done.append(self._rewrite(current, pa.concat_tables(waiting)))
+        except BaseException:
+            give_up(self.place, (file for group in done for file in group.added))
+            raise
         yield pa.RecordBatch.from_pydict({"groups": pa.array([pickle.dumps(done)], pa.binary())})
 
     def _pieces(self, table: pa.Table) -> Iterator[tuple[tuple[int, PartitionValues], pa.Table]]:

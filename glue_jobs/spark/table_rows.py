@@ -34,7 +34,7 @@ from glue_jobs.spark.rows import (
     with_marks,
 )
 from glue_jobs.spark.task_errors import carried_rows
-from glue_jobs.spark.write_files import FileWriter, write_tables
+from glue_jobs.spark.write_files import FileWriter, abort_all, give_up, write_tables
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,8 @@ class _PartitionedWriter:
                     writer.write(rows)
             files += writer.finish() if writer else []
         except BaseException:
-            if writer is not None:
-                writer.abort()
+            give_up(self.place, files)
+            abort_all([writer] if writer else [])
             raise
         yield pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(files)], pa.binary())})
 

@@ -125,8 +125,16 @@ def abort_files(place: Place, files: Iterable[DataFile]) -> None:
             abort_upload(place.s3, place.lake.bucket, data_key(place.lake, file.path), file.upload.id)
 
 
+def give_up(place: Place, files: Iterable[DataFile]) -> None:
+    """Abort the uploads of finished files, also where one can't be; what fails is left to the lifecycle rule, because an error is on its
+    way already."""
+    for file in files:
+        with contextlib.suppress(Exception):
+            abort_files(place, [file])
+
+
 def abort_all(writers: Iterable[FileWriter]) -> None:
-    """Abort each of them, also where one can't be; what fails is left to the lifecycle rule, because an error is on its way already."""
+    """The same for writers, with what they have under way."""
     for writer in writers:
         with contextlib.suppress(Exception):
             writer.abort()

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark import write_files
+from glue_jobs.spark import merge, write_files
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
 
@@ -105,6 +105,29 @@ def test_a_neighbour_that_is_gone_leaves_nothing_behind(many: WorkTable, untouch
     assert before[4].path in error["message"]
     assert many.open_uploads() == []
     assert many.visible() == {file.path for file in before} - {before[4].path}
+
+
+def test_a_task_that_fails_gives_up_all_that_it_wrote(many: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that it had finished before, too: each of them was one of its own."""
+    monkeypatch.setattr(merge, "BINS_PER_SLOT", 1)
+    before = in_order(many)
+    many.clients.s3.delete_object(Bucket=many.out_path.bucket, Key=many.out_path.key + before[-2].path)
+    many.cdc([("U", (key, "changed", 0)) for key in first_keys(before)])
+    written: list[str] = []
+    finish = write_files.FileWriter.finish
+
+    def finished(writer: write_files.FileWriter) -> list[DataFile]:
+        files = finish(writer)
+        written.extend(file.path for file in files)
+        return files
+
+    monkeypatch.setattr(write_files.FileWriter, "finish", finished)
+
+    error = many.blocked(small_file_bytes="0")
+
+    assert error["code"] == "data-file-gone"
+    assert written
+    assert many.open_uploads() == []
 
 
 def test_joined_files_grow_no_further_than_twice_the_limit(many: WorkTable) -> None:

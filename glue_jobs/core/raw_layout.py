@@ -8,6 +8,10 @@ which every layout has only what is known already, or is older than the late win
   of the files taken last, or behind it, or a day before it;
 - a file that begins with a year is named by the time of its writing: what is older than the late window does not matter.
 
+Where none of the known files stands in such a folder, nothing tells how far the commits have come: DMS may lag by days, and be told now to
+write folders. Then folders are listed, but for those without a delimiter (`20240517/`), which stand between the files; and once a folder
+shows up, everything is listed.
+
 Keys that begin with a month or a day, or with anything else, are in no range. Nor is a folder without padding (`2021/9/11`) that a padded
 one of the same day would not be: single digits sort behind two.
 """
@@ -15,7 +19,7 @@ one of the same day would not be: single digits sort behind two.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -30,11 +34,12 @@ _FOLDER = re.compile(r"(\d{4})([-_/]?)(\d{1,2})(?:\2(\d{1,2})(?:\2\d{1,2})?)?", 
 
 @dataclass(frozen=True)
 class Bound:
-    """What a listing must show. commits: the first day of which a folder may get a file; written: `yyyymmdd` of the first name that
-    matters."""
+    """What a listing must show. commits: the first day of which a folder may get a file; knows_folders: whether a known file says so, else
+    it is only what the files' names let expect; written: `yyyymmdd` of the first name that matters."""
 
     commits: date
     written: str
+    knows_folders: bool = True
 
 
 def listing_bound(folder: str, known: Iterable[str], window: str) -> Bound | None:
@@ -42,28 +47,36 @@ def listing_bound(folder: str, known: Iterable[str], window: str) -> Bound | Non
 
     known: keys of CDC files that were taken, the last one among them; window: digits of the first name that may still come late.
     A folder may lag behind its files' names for days, while DMS catches up: the folders of the known files tell, of those in the window
-    and of the last one before it.
+    and of the last one before it, or of the last one that has such a folder.
     """
     first = _day(window[:8])
     if first is None:
         return None
     names = [(name.digits, key[len(folder) :]) for key in known if (name := cdc_name(key))]
     before = max((pair for pair in names if pair[0] < window), default=("", ""))
-    days = (_folder_day(rest) for digits, rest in names if digits >= window or (digits, rest) == before)
-    first = min([first, *(day for day in days if day)])
+    days = [day for digits, rest in names if (digits >= window or (digits, rest) == before) and (day := _folder_day(rest))]
+    if not days:
+        _, day = max(((digits, day) for digits, rest in names if (day := _folder_day(rest))), default=("", None))
+        days = [day] if day else []
+    first = min([first, *days])
     if not (date(FIRST_YEAR, 1, 1) + MARGIN <= first and window < str(LAST_YEAR + 1)):
         return None
-    return Bound(first - MARGIN, window[:8])
+    return Bound(first - MARGIN, window[:8], bool(days))
+
+
+def shows_folders(folder: str, keys: Iterable[str]) -> bool:
+    """Whether a CDC file among these stands in a folder that is named by its commits."""
+    return any(cdc_name(key) and _folder_day(key[len(folder) :]) for key in keys)
 
 
 def _folder_day(rest: str) -> date | None:
-    """The last day that a key's folder stands for, None where it is not named by year, month and maybe day and hour."""
+    """The first day that a key's folder stands for, None where it is not named by year, month and maybe day and hour."""
     match = _FOLDER.fullmatch(rest.rpartition("/")[0])
     if match is None:
         return None
     year, month, day = (int(text) if text else 0 for text in match.group(1, 3, 4))
     try:
-        return date(year, month, day) if day else date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
+        return date(year, month, day or 1)
     except ValueError:
         return None
 
@@ -80,7 +93,13 @@ def old_ranges(folder: str, bound: Bound) -> tuple[KeyRange, ...]:
     year, month, day = f"{bound.commits:%Y %m %d}".split(" ")
     first, written = str(FIRST_YEAR), bound.written
     dashed, slashed, joined, lined = f"{year}-{month}", f"{year}/{month}", f"{year}{month}", f"{year}_{month}"
-    ranges = (
+    last = str(int(year) - 1)
+    among_files = (
+        (f"{year}0", joined),
+        (f"{joined}/{first}", f"{joined}/{written}"),
+        (f"{joined}0", f"{joined}{day}"),
+    )
+    ranges: tuple[KeyRange, ...] = (
         (first, dashed),  # all years before, and months before with dashes
         (f"{dashed}-0", f"{dashed}-{day}"),
         (f"{dashed}/{first}", f"{dashed}/{written}"),
@@ -88,14 +107,24 @@ def old_ranges(folder: str, bound: Bound) -> tuple[KeyRange, ...]:
         (f"{slashed}/0", f"{slashed}/{min(day, '200')}"),  # in a month's folder, files of 20yy stand between the 20th and the 21st
         (f"{slashed}/{first}", f"{slashed}/{written}"),
         (f"{slashed}/21", f"{slashed}/{day}"),
-        (f"{year}0", joined),
-        (f"{joined}/{first}", f"{joined}/{written}"),
-        (f"{joined}0", f"{joined}{day}"),
+        *among_files,
         (f"{year}_0", lined),
         (f"{lined}/{first}", f"{lined}/{written}"),
         (f"{lined}_0", f"{lined}_{day}"),
+        *_later_months(bound),
     )
-    return tuple((folder + low, folder + high) for low, high in ranges if low < high)
+    if not bound.knows_folders:
+        ranges = ((first, f"{last}-"), (f"{last}0", f"{last}:"), *among_files, *_later_months(bound))  # ":" is behind all digits
+    return tuple(sorted((folder + low, folder + high) for low, high in ranges if low < high))
+
+
+def _later_months(bound: Bound) -> Iterator[KeyRange]:
+    """Of the folders of whole months after that of the first commit: the files that are older than the late window."""
+    month, last = bound.commits.replace(day=1), bound.written[:6]
+    while f"{month:%Y%m}" < last:
+        month = (month + timedelta(days=31)).replace(day=1)
+        for name in (f"{month:%Y-%m}", f"{month:%Y/%m}", f"{month:%Y%m}", f"{month:%Y_%m}"):
+            yield f"{name}/{FIRST_YEAR}", f"{name}/{bound.written}"
 
 
 def passed_over(folder: str, known: Iterable[str], wanted: Iterable[str], window: str | None) -> tuple[KeyRange, ...]:

@@ -17,7 +17,7 @@ from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate
-from glue_jobs.core.raw_layout import next_after, old_transactions, passed_over, without
+from glue_jobs.core.raw_layout import next_after, old_transactions, passed_over, shows_folders, without
 from glue_jobs.core.raw_names import TRANSACTIONS, CdcName, RawListing, classify, is_transactions, window_start, with_transactions
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TRUNCATE, TableState
@@ -66,7 +66,11 @@ def _list_folder(s3: Any, state: TableState, window: str | None, snapshot: Snaps
     files = iter_passing(s3, raw.bucket, raw.key, partial(next_after, ranges), gaps)
     listing = classify(files, raw.key, _is_outdated(snapshot, window) if window else None)
     listing = replace(listing, gaps=tuple(gaps), folders=(raw.key,))
-    return _list_folder(s3, state, None, snapshot) if gaps and _in_folders(raw, [file.key for file in listing.loads]) else listing
+    # What was not expected when the ranges were chosen: a load in folders, or the first folders by date.
+    is_new = _in_folders(raw, [file.key for file in listing.loads]) or (
+        shows_folders(raw.key, [file.key for file in listing.cdc]) and not shows_folders(raw.key, known)
+    )
+    return _list_folder(s3, state, None, snapshot) if gaps and is_new else listing
 
 
 def _is_outdated(snapshot: Snapshot, window: str) -> Callable[[CdcName, str], bool]:

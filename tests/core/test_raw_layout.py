@@ -152,11 +152,30 @@ def test_the_last_file_before_the_window_counts() -> None:
     assert found.commits == date(2024, 5, 9)
 
 
-def test_a_months_folder_counts_as_its_last_day() -> None:
-    """Or else each run would list the month before."""
+def test_a_months_folder_counts_as_its_first_day() -> None:
+    """The next commits may go to folders of days: any of the month. The files of the months are known by their names."""
     found = [listing_bound(F, [name_at(0, Layout("YYYYMM"), lag)], "20240519120000") for lag in (0, 20)]
 
-    assert [bound and bound.commits for bound in found] == [date(2024, 5, 18), date(2024, 4, 29)]
+    assert [bound and bound.commits for bound in found] == [date(2024, 4, 30), date(2024, 3, 31)]
+    for bound in found:
+        assert bound
+        ranges = old_ranges(F, bound)
+        for folder in ("2024-04", "2024/04", "202404", "2024_04", "2024-05", "2024/05", "202405", "2024_05"):
+            assert next_after(ranges, f"{F}{folder}/20240518-235959999.parquet")
+            assert next_after(ranges, f"{F}{folder}/20240519-000000000.parquet") is None
+
+
+def test_without_a_known_folder_only_files_are_passed_over() -> None:
+    """Nothing tells how far the commits have come: folders of any day may get new files."""
+    bound = listing_bound(F, [name_at(0, Layout(""))], "20240519120000")
+
+    assert bound == Bound(date(2024, 5, 18), "20240519", knows_folders=False)
+    ranges = old_ranges(F, bound)
+    for name in ("20231231-230000000.parquet", "20240102-000000000.parquet", "20240517-000000000.parquet"):
+        assert next_after(ranges, F + name), name
+    for delimiter in "-/_":
+        for day in ("2023 11 02", "2024 01 03", "2024 05 01"):
+            assert next_after(ranges, f"{F}{day.replace(' ', delimiter)}/20240519-130000000.parquet") is None
 
 
 @pytest.mark.parametrize("window", ["0", "", "00010101000000", "20121230000000", "21000101000000", "20240231000000"])

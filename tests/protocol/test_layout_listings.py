@@ -102,6 +102,33 @@ def test_any_changes_of_layout_lose_nothing(switches: list[Switch], page: int, c
     assert_same_plan(story_of([(0, switches[0][1]), *sorted(switches, key=lambda pair: pair[0])], 32, chance), page=page)
 
 
+def caught_up_late(layouts: Sequence[Layout], commit_hours: int = 1) -> Story:
+    """A task that stopped for nine days reads its log from there, first in the one layout, then in the other; none of the last files is
+    taken yet."""
+    stopped = datetime(2023, 11, 1, 20, tzinfo=UTC)
+    before = [FOLDER + layouts[0].name(stopped - timedelta(hours=hours), stopped - timedelta(hours=hours)) for hours in range(20, 0, -1)]
+    after = []
+    for at in range(24):
+        written, commit = stopped + timedelta(days=9, minutes=at), stopped + timedelta(hours=at * commit_hours / 24)
+        after.append(FOLDER + layouts[at >= 8].name(written, commit))
+    return Story((*before, *after), len(before) + 7)
+
+
+@pytest.mark.parametrize("second", [layout for layout in BY_TIME if layout.sequence], ids=str)
+@pytest.mark.parametrize("first", [Layout(""), Layout("YYYYMM", "dash")], ids=str)
+@pytest.mark.parametrize("page", [2, 1000])
+def test_a_task_that_catches_up_may_change_its_layout(first: Layout, second: Layout, page: int) -> None:
+    """Its files stand in folders of nine days ago, and nothing that was taken says so. Where such folders can't be told from files without
+    listing these, they are found as soon as one is of the last days: then all are taken in their order."""
+    story = caught_up_late((first, second))
+    if second.delimiter == "none" and not first.sequence:
+        story = replace(
+            story, keys=(*story.keys, FOLDER + second.name(datetime(2023, 11, 10, 22, tzinfo=UTC), datetime(2023, 11, 10, 20, tzinfo=UTC)))
+        )
+
+    assert_same_plan(story, page=page)
+
+
 @pytest.mark.parametrize("layout", BY_TIME, ids=str)
 def test_requests_do_not_grow_with_what_is_old(layout: Layout) -> None:
     """Ten new files beside those of two, four and eight years."""

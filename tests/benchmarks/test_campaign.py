@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -21,7 +21,7 @@ DIGEST = Digest(10_000, 123)
 class FakeStand:
     """A server whose tables are dropped."""
 
-    environment: dict[str, str] = {"DMSLAKE_RAW": "s3://raw/", "DMSLAKE_LAKE": "s3://lake/"}  # noqa: RUF012
+    environment: ClassVar = {"DMSLAKE_RAW": "s3://raw/", "DMSLAKE_LAKE": "s3://lake/"}
 
     def __init__(self) -> None:
         self.dropped: list[str] = []
@@ -34,7 +34,7 @@ class FakeWorker:
     """Answers at once; `wrong` says what it answers wrongly, or not at all."""
 
     wrong = ""
-    asked: list[tuple[str, str]] = []  # noqa: RUF012
+    asked: ClassVar[list[tuple[str, str]]] = []
 
     def __init__(self, *_: Any) -> None: ...
 
@@ -59,6 +59,11 @@ class FakeWorker:
 
 
 @pytest.fixture
+def stand() -> Any:
+    return FakeStand()
+
+
+@pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch) -> Prepared:
     """W1, whose right rows are DIGEST."""
     monkeypatch.setattr(campaign, "Worker", FakeWorker)
@@ -66,9 +71,9 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> Prepared:
     return Prepared(Base(10_000, MANY, SEQUENCE), "W1", (Path("00.parquet"),), (), DIGEST, DIGEST, DIGEST, 1, "5")
 
 
-def test_both_tables_are_compared_and_read(prepared: Prepared) -> None:
+def test_both_tables_are_compared_and_read(prepared: Prepared, stand: Any) -> None:
     """The cold one is also read once without being measured."""
-    outcome = campaign.one_outcome(FakeStand(), "ours", prepared, 1)  # type: ignore[arg-type]
+    outcome = campaign.one_outcome(stand, "ours", prepared, 1)
 
     assert (outcome.failed, outcome.files, set(outcome.measures)) == ("", [1, 2], {"cold", "warm", "scan", "point"})
     assert FakeWorker.asked == [
@@ -80,29 +85,28 @@ def test_both_tables_are_compared_and_read(prepared: Prepared) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["scan", "point", "digest", "digest_by_duckdb"])
-def test_wrong_rows_are_found(prepared: Prepared, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_rows_are_found(prepared: Prepared, stand: Any, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By whichever reader: the repetition has failed, and its tables are gone."""
     monkeypatch.setattr(FakeWorker, "wrong", wrong)
-    stand = FakeStand()
 
-    outcome = campaign.one_outcome(stand, "ours", prepared, 1)  # type: ignore[arg-type]
+    outcome = campaign.one_outcome(stand, "ours", prepared, 1)
 
     assert outcome.failed.startswith("WRONG ROWS")
     assert "WRONG ROWS" in campaign.line(outcome)
     assert len(stand.dropped) == 1
 
 
-def test_a_failure_is_told_in_its_own_words(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_told_in_its_own_words(prepared: Prepared, stand: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeWorker, "wrong", "apply fails")
 
-    assert campaign.one_outcome(FakeStand(), "iceberg", prepared, 1).failed == "apply: boom"  # type: ignore[arg-type]
+    assert campaign.one_outcome(stand, "iceberg", prepared, 1).failed == "apply: boom"
 
 
-def test_who_has_no_answer_to_a_workload_says_why(prepared: Prepared) -> None:
+def test_who_has_no_answer_to_a_workload_says_why(prepared: Prepared, stand: Any) -> None:
     """Nothing of it is asked."""
     refused = replace(prepared, workload="W5")
 
-    outcome = campaign.one_outcome(FakeStand(), "plain", refused, 1)  # type: ignore[arg-type]
+    outcome = campaign.one_outcome(stand, "plain", refused, 1)
 
     assert outcome.not_run == contender("plain").without["W5"]
     assert FakeWorker.asked == []

@@ -14,11 +14,14 @@ import pytest
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.raw_names import RawFile
-from glue_jobs.spark import key_columns, load, merge_file, row_batches
+from glue_jobs.core.record import DataFile
+from glue_jobs.spark import key_columns, load, merge_file, row_balance, row_batches
 from glue_jobs.spark.data_files import DataFileWriter, read_data_file, read_rows
 from glue_jobs.spark.dms_files import damage_named, open_dms, read_batches
-from glue_jobs.spark.merge_file import FileMerge
+from glue_jobs.spark.merge_file import FileMerge, Tally
+from glue_jobs.spark.place import Shape
 from glue_jobs.spark.row_batches import BATCH_BYTES, BATCH_ROWS, batch_rows_of, rows_at_a_time
+from glue_jobs.spark.shuffle import _Rewriter
 from tests.spark.tables import SHOP
 from tests.work_tables import MakeTable
 
@@ -102,6 +105,20 @@ def test_rows_that_get_lost_stop_the_commit(new_table: MakeTable, monkeypatch: p
     assert "found: 9 rows" in error["message"]
     assert len(table.rows()) == 10
     assert table.open_uploads() == []
+
+
+def test_a_shuffle_adds_up_the_rows_of_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten rows less one that was dropped, and two that came, are eleven. What was written otherwise is given up."""
+    given_up: list[str] = []
+    monkeypatch.setattr(row_balance, "give_up", lambda place, files: given_up.extend(file.path for file in files))
+    shape, tally = Shape("t", (), ()), Tally(dropped=1)
+    rewriter = _Rewriter(SimpleNamespace(), shape, ())  # type: ignore[arg-type]
+
+    rewriter._check(DataFile("old", 1, 10), [DataFile("a", 1, 5), DataFile("b", 1, 6)], tally, 2)
+    with pytest.raises(TableBlocked, match=r"what replaces old.*expected: 11 rows.*found: 10 rows"):
+        rewriter._check(DataFile("old", 1, 10), [DataFile("a", 1, 4), DataFile("b", 1, 6)], tally, 2)
+
+    assert given_up == ["a", "b"]
 
 
 def test_the_last_rows_may_all_be_wider_than_the_average(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ from glue_jobs.spark.sizes import expected_bytes
 from glue_jobs.spark.table_rows import TablePlan, write_table
 from glue_jobs.spark.timestamps import find_timestamp
 
+DIGITS = "%Y%m%d%H%M%S"
+
 
 @dataclass(frozen=True)
 class UnitSource:
@@ -103,11 +105,13 @@ def foreign_files(place: Place, task: Task) -> tuple[str, ...]:
 
 
 def _cdc_from(place: Place, action: TakeLoad, first_time: str) -> str:
-    """The digits of the first CDC name that belongs to a reload: from its least commit time, but no later than its first file's time less a
-    margin. What is taken for the commit time may be another text with times in it, of the future too; files would be left out for it.
+    """The digits of the first CDC name that belongs to a reload: from its least commit time, else its first file's time less a margin.
 
+    A commit time later than that file is none: what is taken for it may be another text with times in it, and files would be left out.
     It is also that of a first load whose changes come in transaction files: their folder is older than the table.
     """
-    start = min(file.modified for file in action.files) - timedelta(minutes=place.limits.load_start_margin_minutes)
-    by_file = start.strftime("%Y%m%d%H%M%S")
-    return min("".join(char for char in first_time[:19] if char.isdigit()) or by_file, by_file)
+    written = min(file.modified for file in action.files)
+    digits = "".join(char for char in first_time[:19] if char.isdigit())
+    if digits and digits <= written.strftime(DIGITS):
+        return digits
+    return (written - timedelta(minutes=place.limits.load_start_margin_minutes)).strftime(DIGITS)

@@ -161,7 +161,13 @@ def test_a_data_file_needs_a_column() -> None:
 
 @pytest.mark.parametrize(
     ("first_time", "digits"),
-    [("2024-05-01 11:00:03.5", "20240501110003"), ("", "20240501115000"), ("2031-01-01 00:00:00", "20240501115000")],
+    [
+        ("2024-05-01 11:00:03.5", "20240501110003"),
+        ("2024-05-01 11:59:30", "20240501115930"),
+        ("2024-05-01 12:00:01", "20240501115000"),
+        ("2031-01-01 00:00:00", "20240501115000"),
+        ("", "20240501115000"),
+    ],
 )
 def test_a_reload_leaves_no_file_out_for_a_time_to_come(first_time: str, digits: str) -> None:
     """A text column may hold times of the future, and look like the commit time."""

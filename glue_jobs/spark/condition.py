@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 import duckdb
@@ -11,8 +12,8 @@ import pyarrow as pa
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, arrow_schema, conform
+from glue_jobs.spark.row_batches import rows_at_a_time
 
-BATCH_ROWS = 65_536
 SETTINGS = (
     "SET threads = 1",
     "SET temp_directory = ''",
@@ -29,12 +30,15 @@ def filtered(batches: Iterable[pa.RecordBatch], schema: Schema, where: str) -> I
 
     Times are UTC without a zone in the condition. Raises UsageError, code bad-condition, with DuckDB's message.
     """
-    source = _Source(batches, schema)
+    left = iter(batches)
+    first = list(islice(left, 1))
+    at_a_time = rows_at_a_time(max((batch.nbytes / max(1, batch.num_rows) for batch in first), default=0.0))
+    source = _Source(chain(first, left), schema)
     with duckdb.connect(":memory:") as connection:
         for setting in SETTINGS:
             connection.execute(setting)
         try:
-            rows = _reader(connection.from_arrow(source.reader()).filter(where))
+            rows = _reader(connection.from_arrow(source.reader()).filter(where), at_a_time)
             for batch in rows:
                 named = pa.RecordBatch.from_arrays(batch.columns, names=[column.name for column in schema])
                 yield from conform(named, schema, "--where").to_batches()
@@ -44,10 +48,10 @@ def filtered(batches: Iterable[pa.RecordBatch], schema: Schema, where: str) -> I
             raise _refused(where, error) from error
 
 
-def _reader(relation: Any) -> Any:
-    """The relation's rows; the method has another name in newer versions."""
+def _reader(relation: Any, at_a_time: int) -> Any:
+    """The relation's rows, so many in a batch; the method has another name in newer versions."""
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return read(BATCH_ROWS)
+    return read(at_a_time)
 
 
 class _Source:

@@ -27,11 +27,11 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.row_batches import BATCH_ROWS
 from glue_jobs.spark.rows import spark_type
 from glue_jobs.spark.task_errors import carried_rows
 
 BINS_PER_SLOT = 3
-BATCH_ROWS = 65_536
 MOST_AHEAD = 8  # files; small ones lie in memory whole
 
 

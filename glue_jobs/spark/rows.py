@@ -19,6 +19,7 @@ from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS, rank
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import UNIT_BYTES, Unit, read_unit, units_of
 from glue_jobs.spark.raw_file import RawHead
+from glue_jobs.spark.row_batches import BATCH_ROWS
 from glue_jobs.spark.side_by_side import side_by_side
 from glue_jobs.spark.task_errors import carried_rows
 
@@ -97,7 +98,7 @@ def spark_rows(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[
                 for table in read_unit(place, shape, unit):
                     marked = table.append_column(LATE, pa.array([unit.head.late] * table.num_rows, pa.bool_()))
                     marked = append_forms(marked, table, shape)
-                    yield from marked.rename_columns(schema.names).cast(schema).to_batches(max_chunksize=65_536)
+                    yield from marked.rename_columns(schema.names).cast(schema).to_batches(max_chunksize=BATCH_ROWS)
 
     tasks = engine.spark.sparkContext.parallelize(payloads, task_count(units, engine.slots))
     return engine.spark.createDataFrame(tasks, "unit binary").mapInArrow(carried_rows(read), spark_type(schema))

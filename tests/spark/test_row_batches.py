@@ -15,7 +15,9 @@ import pytest
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile
+from glue_jobs.core.schema import Column
 from glue_jobs.spark import key_columns, load, merge_file, row_balance, row_batches
+from glue_jobs.spark.condition import filtered
 from glue_jobs.spark.data_files import DataFileWriter, read_data_file, read_rows
 from glue_jobs.spark.dms_files import damage_named, open_dms, read_batches
 from glue_jobs.spark.merge_file import FileMerge, Tally
@@ -53,6 +55,16 @@ def test_wide_rows_of_a_data_file_come_a_few_at_a_time(wide: io.BytesIO) -> None
 
     assert max(table.nbytes for table in tables) <= 1.1 * BATCH_BYTES
     assert pa.concat_tables(tables)["id"].to_pylist() == list(range(ROWS))
+
+
+def test_wide_rows_that_a_condition_chooses_come_a_few_at_a_time(wide: io.BytesIO) -> None:
+    """DuckDB would gather 65,536 of them, whatever their width."""
+    batches = (batch for table in read_rows(read_data_file(wide)) for batch in table.to_batches())
+
+    chosen = list(filtered(batches, (Column("id", "bigint"), Column("lob", "string")), "id % 2 = 0"))
+
+    assert max(batch.nbytes for batch in chosen) <= 1.1 * BATCH_BYTES
+    assert [key for batch in chosen for key in batch["id"].to_pylist()] == list(range(0, ROWS, 2))
 
 
 def test_wide_rows_of_a_raw_file_come_a_few_at_a_time(wide: io.BytesIO) -> None:

@@ -30,6 +30,7 @@ from botocore.awsrequest import AWSResponse
 from controller.gather import Question, read_outlines, survey
 from controller.plan import RunPlan, join_plans, plan_one
 from glue_jobs.aws.clients import Clients, make_clients
+from glue_jobs.aws.garbage import collect_less
 from glue_jobs.core.ids import record_name
 from glue_jobs.core.paths import TablePath, changes_folder, lake_folder
 from glue_jobs.core.raw_names import cdc_name
@@ -183,6 +184,7 @@ def main(argv: Sequence[str]) -> int:
     aws = MadeUpAws(replace(shape, new=given.files) if given.first else shape)
     clients = aws.clients()
     gc.collect()
+    collect_less()  # as the controller's script does
     before = _memory_mb()
     started = time.process_time()
     plan = plan_all(aws, clients)

@@ -15,6 +15,7 @@ from controller.host import Host, json_log, this_machine
 from controller.metrics import metrics_line
 from controller.report import LEASE_HELD_EXIT, REPORT, RunReport, table_dict
 from controller.session import open_session
+from glue_jobs.aws.garbage import collect_less
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.printable import json_text, printable
 from glue_jobs.core.settings import Settings, parse_arguments, read_settings
@@ -66,6 +67,7 @@ def print_line(data: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    collect_less()  # a listing's entries are made by the hundred thousand, and nothing of them waits for the collector
     CODE = main(sys.argv[1:], this_machine(json_log()))
     if CODE:  # without a failure the script just runs out: a Python shell logs any SystemExit, even 0, with a traceback
         sys.exit(CODE)

@@ -12,10 +12,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The console entry: run `argv` (default: this process's arguments), return the exit code."""
     try:
         from controller.cli.entry import run
+        from glue_jobs.aws.garbage import collect_less
     except ModuleNotFoundError as error:
         package = (error.name or "").split(".")[0]
         if package not in CLI_PACKAGES:
             raise
         print(f"dmslake's command line needs the package {package}, which is not installed: pip install 'dmslake[cli]'", file=sys.stderr)
         return 3
+    if argv is None:
+        collect_less()
     return run(sys.argv[1:] if argv is None else argv)

@@ -17,7 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from glue_jobs import __version__
-from glue_jobs.aws.answer_times import quick_times
+from glue_jobs.aws.answers import quick_answers
 from glue_jobs.aws.translate import aws_error, translated
 from glue_jobs.core.errors import LeaseLost
 
@@ -125,7 +125,7 @@ class Clients:
         region = self._given("AWS_REGION") or self._given("AWS_DEFAULT_REGION")
         profile = self._given("AWS_PROFILE")
         core = botocore.session.Session()
-        quick_times(core)
+        quick_answers(core)
         if profile is not None:
             return boto3.Session(profile_name=profile, region_name=region, botocore_session=core)
         return boto3.Session(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import date as calendar_date
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any, Callable, NamedTuple
 
 TRANSACTIONS = "CDC_TXN-"  # how names of transaction files begin: the changes of all tables, in a folder of their own
@@ -18,7 +20,6 @@ _NAME = re.compile(
     re.ASCII,  # other scripts' digits would pass as digits and sort elsewhere
 )
 _SUB_DIGITS = 10
-_COMMON_YEAR_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,16 @@ def cdc_name(key: str) -> CdcName | None:
 
 def _is_time(second: str) -> bool:
     """Whether 14 digits are a time. By hand, because a listing may have 100,000 of them and strptime takes ten times as long."""
-    year, month, day = int(second[:4]), int(second[4:6]), int(second[6:8])
-    if not (year and 1 <= month <= 12 and second[8:10] < "24" and second[10:12] < "60" and second[12:] < "60"):
+    return second[8:10] < "24" and second[10:12] < "60" and second[12:] < "60" and _is_date(second[:8])
+
+
+@lru_cache(maxsize=1024)  # many names are of few days
+def _is_date(digits: str) -> bool:
+    try:
+        calendar_date(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
+    except ValueError:
         return False
-    leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return 1 <= day <= _COMMON_YEAR_DAYS[month - 1] + leap
+    return True
 
 
 def is_transactions(key: str) -> bool:

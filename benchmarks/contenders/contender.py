@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,10 @@ S3A = (
     "org.apache.hadoop:hadoop-aws:3.3.4",
     *(f"com.amazonaws:aws-java-sdk-{module}:1.12.262" for module in ("core", "s3", "sts", "kms", "dynamodb")),
 )
+
+
+# Where a condition on the range of the keys spares no file.
+WHOLE_RANGE = dict.fromkeys(("W1", "W3", "W6", "W8"), "the range of its keys is that of the table")
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,14 @@ class World:
     def change_url(self, batch: int) -> str:
         return f"s3a://{BUCKET}/{self.change_key(batch)}"
 
-    def copy_base(self, bucket: str, prefix: str) -> None:
-        """The base's files below `prefix`, by copies in the server."""
-        files = [path.name for path in self.prepared.base.paths()]
+    @property
+    def changes_url(self) -> str:
+        """The folder of all batches."""
+        return f"s3a://{BUCKET}/{changes_key(self.prepared)}"
+
+    def copy_base(self, bucket: str, prefix: str, names: Sequence[str] | None = None) -> None:
+        """The base's files below `prefix`, all or those named, by copies in the server."""
+        files = [path.name for path in self.prepared.base.paths()] if names is None else names
 
         def copy(name: str) -> None:
             self.s3.copy_object(Bucket=bucket, Key=prefix + name, CopySource=f"{BUCKET}/{base_key(self.prepared.base)}{name}")
@@ -159,16 +168,23 @@ def net_changes(spark: SparkSession, url: str) -> DataFrame:
     return last.groupBy(KEY).agg(F.max_by("row", "position").alias("row")).select("row.*")
 
 
-def merge_sql(target: str, columns: list[str]) -> str:
-    """The MERGE of the view `changes` into `target`, as Delta and Iceberg understand it."""
+def merge_sql(target: str, columns: list[str], condition: str = "") -> str:
+    """The MERGE of the view `changes` into `target`, as Delta and Iceberg understand it. condition: on rows of `t`, beside the keys."""
     updates = ", ".join(f"t.{name} = c.{name}" for name in columns if name != KEY)
     values = ", ".join(f"c.{name}" for name in columns)
     return f"""
-        MERGE INTO {target} t USING changes c ON t.{KEY} = c.{KEY}
+        MERGE INTO {target} t USING changes c ON t.{KEY} = c.{KEY}{f" AND {condition}" if condition else ""}
         WHEN MATCHED AND c.Op = 'D' THEN DELETE
         WHEN MATCHED THEN UPDATE SET {updates}
         WHEN NOT MATCHED AND c.Op <> 'D' THEN INSERT ({", ".join(columns)}) VALUES ({values})
     """
+
+
+def within_range(spark: SparkSession) -> str:
+    """That a key of `t` is between the least and the greatest of the view `changes`: what a careful user adds to a MERGE, so that files by
+    their statistics need not be opened. One query more."""
+    least, most = spark.sql(f"SELECT min({KEY}), max({KEY}) FROM changes").collect()[0]
+    return f"t.{KEY} BETWEEN {least!r} AND {most!r}"
 
 
 def correct_by_sql(spark: SparkSession, world: World, target: str) -> None:

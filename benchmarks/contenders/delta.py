@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.contenders.contender import Contender, correct_by_sql, merge_sql, net_changes
+from benchmarks.contenders.contender import WHOLE_RANGE, Contender, correct_by_sql, merge_sql, net_changes, within_range
 from benchmarks.data.workloads import APPLY, CORRECT, UNDO
 from benchmarks.server.stand import BUCKET
 
@@ -36,7 +36,11 @@ class Delta(Contender):
 
     def apply(self, table: str, batch: int) -> None:
         net_changes(self.spark, self.world.change_url(batch)).createOrReplaceTempView("changes")
-        self.spark.sql(merge_sql(f"delta.`{self._url(table)}`", self.world.columns))
+        self.spark.sql(merge_sql(f"delta.`{self._url(table)}`", self.world.columns, self._condition()))
+
+    def _condition(self) -> str:
+        """What the MERGE says beside the keys."""
+        return ""
 
     def undo(self, table: str) -> None:
         """Back to the version before the last: twice in a row it is there again."""
@@ -63,3 +67,13 @@ class DeltaWithVectors(Delta):
     title = "Delta Lake 3.3.2 MERGE, deletion vectors"
     folder = (BUCKET, "delta-dv/")
     deletion_vectors = True
+
+
+class DeltaInRange(Delta):
+    name = "delta-range"
+    title = "Delta Lake 3.3.2 MERGE, with the range of the keys"
+    folder = (BUCKET, "delta-range/")
+    without = WHOLE_RANGE
+
+    def _condition(self) -> str:
+        return within_range(self.spark)

@@ -1,10 +1,13 @@
-"""Apache Iceberg's MERGE on Spark, copy-on-write and merge-on-read, on a table that was given the base's files as they are."""
+"""Apache Iceberg's MERGE on Spark, copy-on-write and merge-on-read, on a table that was given the base's files as they are.
+
+Files go by Iceberg's own S3FileIO, as on AWS. Its catalog is a folder, because AWS's is not here.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.contenders.contender import Contender, correct_by_sql, merge_sql, net_changes
+from benchmarks.contenders.contender import WHOLE_RANGE, Contender, correct_by_sql, merge_sql, net_changes, within_range
 from benchmarks.data.workloads import APPLY, CORRECT, UNDO
 from benchmarks.server.stand import BUCKET
 
@@ -17,7 +20,7 @@ CATALOG = "ice"
 class Iceberg(Contender):
     name = "iceberg"
     title = "Apache Iceberg 1.10.0 MERGE, copy-on-write"
-    jars = ("org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.0",)
+    jars = ("org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.0", "org.apache.iceberg:iceberg-aws-bundle:1.10.0")
     folder = (BUCKET, "iceberg/")
     does = frozenset({APPLY, UNDO, CORRECT})
     mode = "copy-on-write"
@@ -25,11 +28,18 @@ class Iceberg(Contender):
     @property
     def conf(self) -> dict[str, str]:  # type: ignore[override]
         bucket, prefix = self.folder
+        catalog, servers = f"spark.sql.catalog.{CATALOG}", self.world.environment
         return {
             "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-            f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
-            f"spark.sql.catalog.{CATALOG}.type": "hadoop",
-            f"spark.sql.catalog.{CATALOG}.warehouse": f"s3a://{bucket}/{prefix}".rstrip("/"),
+            catalog: "org.apache.iceberg.spark.SparkCatalog",
+            f"{catalog}.type": "hadoop",
+            f"{catalog}.warehouse": f"s3a://{bucket}/{prefix}".rstrip("/"),
+            f"{catalog}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            f"{catalog}.s3.endpoint": servers["AWS_ENDPOINT_URL_S3"],
+            f"{catalog}.s3.path-style-access": "true",
+            f"{catalog}.s3.access-key-id": servers["AWS_ACCESS_KEY_ID"],
+            f"{catalog}.s3.secret-access-key": servers["AWS_SECRET_ACCESS_KEY"],
+            f"{catalog}.client.region": servers["AWS_REGION"],
         }
 
     def make(self, table: str) -> None:
@@ -44,7 +54,11 @@ class Iceberg(Contender):
 
     def apply(self, table: str, batch: int) -> None:
         net_changes(self.spark, self.world.change_url(batch)).createOrReplaceTempView("changes")
-        self.spark.sql(merge_sql(self._table(table), self.world.columns))
+        self.spark.sql(merge_sql(self._table(table), self.world.columns, self._condition()))
+
+    def _condition(self) -> str:
+        """What the MERGE says beside the keys."""
+        return ""
 
     def undo(self, table: str) -> None:
         self._set_snapshot(table, -2)
@@ -77,3 +91,13 @@ class IcebergMergeOnRead(Iceberg):
     title = "Apache Iceberg 1.10.0 MERGE, merge-on-read"
     folder = (BUCKET, "iceberg-mor/")
     mode = "merge-on-read"
+
+
+class IcebergInRange(Iceberg):
+    name = "iceberg-range"
+    title = "Apache Iceberg 1.10.0 MERGE, copy-on-write, with the range of the keys"
+    folder = (BUCKET, "iceberg-range/")
+    without = WHOLE_RANGE
+
+    def _condition(self) -> str:
+        return within_range(self.spark)

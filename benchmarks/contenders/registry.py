@@ -15,8 +15,10 @@ _PLACES = {
     "sample": ("sample", "AwsSample"),
     "delta": ("delta", "Delta"),
     "delta-dv": ("delta", "DeltaWithVectors"),
+    "delta-range": ("delta", "DeltaInRange"),
     "delta-rs": ("delta_rs", "DeltaRs"),
     "iceberg": ("iceberg", "Iceberg"),
+    "iceberg-range": ("iceberg", "IcebergInRange"),
     "iceberg-mor": ("iceberg", "IcebergMergeOnRead"),
     "hudi": ("hudi", "Hudi"),
 }

@@ -15,7 +15,8 @@ from benchmarks.data.base import KEY, SEQUENCE, STATUSES, Base, make_rows
 FEW = 2000  # changed rows of W1 and W2, half of them deleted
 INSERTS_OF_AN_HOUR = 1000
 LOAD_FILE_ROWS = 250_000
-GIVEN_KEYS = 500  # deleted by W8, and as many updated; each has about six rows in ten million
+GIVEN_KEYS = 1000  # deleted by W8, and as many updated
+ROWS_OF_A_KEY = (2, 4)  # of those, at least and at most
 CORRECTION_KEY = ("product_id", "status", "qty")
 HOURS = 24
 
@@ -81,7 +82,9 @@ def load(table: pa.Table, base: Base, rng: np.random.Generator) -> Iterator[pa.T
 def correction(table: pa.Table, base: Base, rng: np.random.Generator) -> Iterator[pa.Table]:
     """All rows of keys that go, then all rows of other keys, with another store."""
     codes = correction_codes(table)
-    picked = rng.permutation(np.unique(codes[rng.choice(base.rows, min(2 * GIVEN_KEYS, base.rows // 50), replace=False)]))
+    found, rows = np.unique(codes, return_counts=True)
+    several = found[(rows >= ROWS_OF_A_KEY[0]) & (rows <= ROWS_OF_A_KEY[1])]
+    picked = rng.choice(several, min(2 * GIVEN_KEYS, len(several) // 2), replace=False)
     half = len(picked) // 2
     gone = table.filter(pa.array(np.isin(codes, picked[:half])))
     changed = table.filter(pa.array(np.isin(codes, picked[half:])))
@@ -159,6 +162,6 @@ WORKLOADS = {
         Workload("W5", "24 hourly batches among the newest rows", hourly),
         Workload("W6", "roll back W1, and apply it again", scattered, UNDO),
         Workload("W7", "full load, partitioned by month, sorted by key", load, LOAD),
-        Workload("W8", "500 keys deleted and 500 updated by a key that is not unique", correction, CORRECT),
+        Workload("W8", "1000 keys deleted and 1000 updated, by a key that is not unique", correction, CORRECT),
     )
 }

@@ -59,8 +59,9 @@ def run(campaign: Campaign, stand: Stand, say: Say) -> Iterator[Outcome]:
     for one in prepared.values():
         stand.put_changes(one)
     for repetition in range(1, campaign.repetitions + 1):
+        first = (repetition - 1) % len(campaign.contenders)  # each goes first once: the machine need not be the same at all times
         for workload in campaign.workloads:
-            for name in campaign.contenders:
+            for name in (*campaign.contenders[first:], *campaign.contenders[:first]):
                 outcome = one_outcome(stand, name, prepared[workload], repetition)
                 say(line(outcome))
                 yield outcome

@@ -121,9 +121,9 @@ class Dispatch:
             try:
                 job_run = self._runner.start(run, run_id)
             except BackPressure as error:
-                self._refused += 1
+                self._refused = 0 if self._going else self._refused + 1
                 self._log("back-pressure", run, run_id, message=error.message)
-                if self._refused >= GIVE_UP_LOOKS and not self._going:
+                if self._refused >= GIVE_UP_LOOKS:
                     self._give_up(error)
                 return
             except Exception as error:  # noqa: BLE001 - a run that can't be started is its tables' failure, the other runs go on

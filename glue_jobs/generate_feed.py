@@ -65,9 +65,9 @@ class LakeSource:
         rows = self.past.table(snapshot.change).read()
         return make_bronze(name, rows, self._key(snapshot.primary_key), self.wish, parse_to(snapshot.time))
 
-    def last(self) -> str:
-        """The change that readers see now."""
-        return self.past.snapshot().change
+    def exact(self, version: str) -> str:
+        """The change that readers see at a change or a time, '' for now."""
+        return self.past.snapshot(version).change or version
 
     def between(self, start: str, end: str) -> Iterator[Between]:
         """What each change after `start` up to `end` did, rollbacks included."""
@@ -157,7 +157,7 @@ def _made_up(source: FeedSource, wish: FeedWish, environment: Mapping[str, str],
 def _difference(source: FeedSource, wish: FeedWish, environment: Mapping[str, str], written: Written) -> Any:
     """File by file, as versions are read."""
     assert wish.between is not None
-    start, end = wish.between[0], wish.between[1] or source.last()
+    start, end = (source.exact(version) for version in wish.between)  # once: `previous` is another one after the next change
     folder = open_folder(wish.staging, lambda: make_clients(environment).s3)
     if wish.full_load:
         before = source.bronze(start)

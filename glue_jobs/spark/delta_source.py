@@ -46,9 +46,9 @@ class DeltaSource:
         rows = self._rows(self._dataset(self.open(number), number), number)
         return make_bronze(self._named(number), rows, self.wish.primary_key, self.wish, times[number])
 
-    def last(self) -> str:
-        """The last version."""
-        return str(max(self._times()))
+    def exact(self, version: str) -> str:
+        """The version, '' for the last one."""
+        return version or str(max(self._times()))
 
     def between(self, start: str, end: str) -> Iterator[Between]:
         """What each version after `start` up to `end` did."""

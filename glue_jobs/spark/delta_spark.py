@@ -33,9 +33,9 @@ class SparkDeltaSource:
         rows = self._rows(number)
         return make_bronze(named(self.wish.delta, number), rows, self.wish.primary_key, self.wish, self._time(number))
 
-    def last(self) -> str:
-        """The last version."""
-        return str(max(self._history()))
+    def exact(self, version: str) -> str:
+        """The version, '' for the last one."""
+        return version or str(max(self._history()))
 
     def between(self, start: str, end: str) -> Iterator[Between]:
         """What each version after `start` up to `end` did."""

@@ -48,8 +48,8 @@ class FeedSource(Protocol):
         """The table as of a version, '' for the usual one."""
         ...
 
-    def last(self) -> str:
-        """The last version."""
+    def exact(self, version: str) -> str:
+        """The version that stays what it is while others come, '' for the last one."""
         ...
 
     def between(self, start: str, end: str) -> Iterator[Between]:

@@ -88,6 +88,16 @@ def test_endless_back_pressure_is_given_up(tables: World) -> None:
     assert "ConcurrentRunsExceeded" in done.outcomes[0].problem.message
 
 
+def test_waiting_for_runs_of_our_own_is_no_reason_to_give_up(tables: World) -> None:
+    """Nor is one refusal more after the last of them ended."""
+    refused = client_error("ConcurrentRunsExceededException")
+    glue = ScriptedGlue(starts=[None, *[refused] * (GIVE_UP_LOOKS + 2)], looks=["RUNNING"] * GIVE_UP_LOOKS)
+
+    done = dispatch(tables, glue, apply_plan(PATHS[0], PATHS[1]))
+
+    assert [outcome.state for outcome in done.outcomes] == ["SUCCEEDED", "SUCCEEDED"]
+
+
 @pytest.mark.parametrize(
     ("code", "exit_code"), [("EntityNotFoundException", 3), ("AccessDeniedException", 3), ("InvalidInputException", 1)]
 )

@@ -106,6 +106,32 @@ def test_a_lake_table_is_a_source_too(embedded_aws: EmbeddedAws, make_served_tab
     assert sum(pq.read_metadata(file).num_rows for file in (tmp_path / "made").rglob("*.parquet")) == 2 + (1 + 1) + 2
 
 
+def test_what_is_asked_for_is_settled_before_the_first_file_is_written(
+    make_served_table: TableMaker, embedded_aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change that is committed meanwhile makes `previous` another one: the feed is from the one to the one that it was."""
+    first, second = make_served_table(), make_served_table()
+    first.load([(1, "one"), (2, "two")])
+    first.sync()
+    first.cdc([("U", (1, "ONE"))])
+    first.sync()
+
+    write_load = generate_feed.write_load
+
+    def meanwhile(*given: Any) -> None:
+        first.cdc([("D", (2, None))])
+        first.sync()
+        write_load(*given)
+
+    monkeypatch.setattr(generate_feed, "write_load", meanwhile)
+    staging = {"path": str(first.path), "staging": str(second.path.raw)}
+
+    assert generate(embedded_aws, **staging, full_load="true", **{"from": "previous"}) == 0
+
+    second.sync()
+    assert second.read().sort_by("id").select(["id", "name"]).to_pydict() == {"id": [1, 2], "name": ["ONE", "two"]}
+
+
 def test_a_run_again_writes_nothing_and_another_feed_is_not_mixed_in(
     embedded_aws: EmbeddedAws, make_served_table: TableMaker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

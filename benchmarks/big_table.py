@@ -22,9 +22,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from itertools import islice
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from botocore.exceptions import ClientError
 
 from controller.gather import Facts, read_outlines
@@ -44,6 +47,9 @@ from glue_jobs.protocol.commit import make_record
 from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.undo import prepare, work_of
+from glue_jobs.spark.merge import candidates
+from glue_jobs.spark.net_changes import DELETE, OP, NetChanges
+from glue_jobs.spark.place import Shape
 from tests.core.tables import PATH
 from tests.raw_folders import CountedListing, Layout
 
@@ -52,6 +58,8 @@ STEP = timedelta(minutes=10)
 REPLACED = 10  # data files by one change
 SCHEMA = (Column("id", "bigint"), Column("name", "string"))
 WALKED = 200  # changes of a long walk that are measured
+ROWS = 1000  # of a data file
+KEYS = (2_000, 500_000)  # of the batches for which files are chosen
 
 
 class KeptObjects:
@@ -134,10 +142,10 @@ class BigTable:
 
 def data_file(change: str, number: int) -> DataFile:
     """One of 1,000 keys and 5 MB."""
-    low = number * 1000
+    low = number * ROWS
     chance = hashlib.md5(f"{change}{number}".encode()).hexdigest()  # as little to be compressed as a real one
     path = f"day=2024-{number // 100:04d}/{change}-{uuid.UUID(chance)}.parquet"
-    return DataFile(path, 5_000_000 + number, 1000, f"{chance[::-1]}-1", (f"2024-{number // 100:04d}",), (low,), (low + 999,))
+    return DataFile(path, 5_000_000 + number, ROWS, f"{chance[::-1]}-1", (f"2024-{number // 100:04d}",), (low,), (low + ROWS - 1,))
 
 
 def made(files: int, changes: int) -> BigTable:
@@ -251,23 +259,35 @@ def deeds(table: BigTable) -> dict[str, Callable[[], Any]]:
         write_record(s3, lake, record)
         s3.objects = kept
 
-    def batch() -> None:
+    def batch(due: bool = False) -> None:
         head = read_snapshot(s3, lake, table.head)
+        head = replace(head, chain=(table.head,) * CHECKPOINT_EVERY) if due else head
         work = _work(head, PATH.raw.key + Layout().name(END), table.head[:-1] + "f", len(table.ids), len(head.files))
         record = make_record(state, head, work, table.head[:-1] + "f", now=now, run_id="run", window_hours=24)
         kept = dict(s3.objects)
         write_record(s3, lake, record)
         s3.objects = kept
 
+    files = tuple(read_snapshot(s3, lake, table.head).files.values())
+
     return {
         "controller: plan the table": lambda: plan_one(facts(), now, limits),
         "`status`": lambda: status_of(facts(), now, limits),
         "job: read the snapshot, make and write the next record": batch,
+        "the same each tenth time, with the list of all files": lambda: batch(due=True),
+        **{f"job: choose the files for {count:,} keys": partial(candidates, net_of(count, len(files)), files) for count in KEYS},
         "`history`: the last 20 changes": lambda: list(islice(Lineage(s3, lake, table.head).back(), 20)),
         f"a walk over {WALKED} changes": lambda: list(islice(Lineage(s3, lake, table.head).back(), WALKED)),
         "`show`: one change": lambda: read_record(s3, lake, table.ids[-2], with_checkpoint=False),
         "rollback of the last change: plan, copies, record": lambda: roll_back("previous"),
     }
+
+
+def net_of(count: int, files: int) -> NetChanges:
+    """Deletes of keys all over the table."""
+    keys = np.unique(np.random.default_rng(1).integers(0, files * ROWS, count))
+    table = pa.table({"id": keys, "name": pa.nulls(len(keys), pa.string()), OP: pa.array(np.full(len(keys), DELETE), pa.int8())})
+    return NetChanges(table, Shape("t", SCHEMA, ("id",)), np.full(len(keys), -1, np.int32), ())
 
 
 def main(argv: Sequence[str]) -> int:

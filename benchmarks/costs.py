@@ -66,7 +66,9 @@ class Line:
         return self.amount * self.price
 
 
-ALONE = Limits(packed_run_tables=1)
+# Starting, reading the items. A table's plan: 0.1 processor seconds, on a quarter of a processor (1/16 DPU, of 4).
+START_SECONDS, PLAN_SECONDS = 30, 0.4
+ALONE = Limits(packed_run_tables=1, max_concurrent_runs=10)
 LOADS = (
     Load("100 tables of 300 MB, hourly: 2,000 changes in 7 data files of each", 100),
     Load("the same with tables of 6 GB, each with a run of its own", 100, table_mb=6000),
@@ -75,7 +77,7 @@ LOADS = (
         table_mb=1, pending_mb=0.01, cdc_files=1, rewritten=1, seconds=0.7,
     ),
     Load(
-        "the same, a Spark run for each table", 500,
+        "the same, a Spark run for each table, ten at once", 500,
         table_mb=1, pending_mb=0.01, cdc_files=1, rewritten=1, seconds=10, limits=ALONE,
     ),
 )  # fmt: skip
@@ -88,8 +90,7 @@ def bill(load: Load) -> list[Line]:
     writes = 3 * files + 1 + 1 + 5  # create, part, complete; the record; one deletion of many; five listings
     reads = load.cdc_files + load.rewritten + 4 + 2  # records and bucket's settings; the controller's
     gigabytes = batches * load.rewritten * load.file_mb / 1000 * load.kept_days
-    at_once = ceil(runs / load.limits.max_concurrent_runs)
-    controller = load.a_day * max(LEAST_SECONDS, at_once * seconds / runs + 30)
+    controller = load.a_day * max(LEAST_SECONDS, round_seconds(load))
     return [
         Line("Spark runs", load.a_day * runs * max(LEAST_SECONDS, seconds / runs) * WORKERS / 3600, "DPU-hours", DPU_HOUR),
         Line("controller", controller * CONTROLLER_DPU / 3600, "DPU-hours", DPU_HOUR),
@@ -99,6 +100,12 @@ def bill(load: Load) -> list[Line]:
         Line("DynamoDB: writes of 2 KB", batches * 5 * 2, "write units", WRITE_UNIT),
         Line("DynamoDB: reads", batches * 3, "read units", READ_UNIT),
     ]
+
+
+def round_seconds(load: Load) -> float:
+    """How long the controller takes for a round: it plans all tables, then waits for their runs."""
+    runs, seconds = runs_of(load)
+    return START_SECONDS + load.tables * PLAN_SECONDS + ceil(runs / load.limits.max_concurrent_runs) * seconds / runs
 
 
 def runs_of(load: Load) -> tuple[int, float]:
@@ -131,10 +138,17 @@ def text_of(loads: Sequence[Load]) -> str:
         rows = [
             f"| {line.what} | {line.amount:,.{1 if line.amount < 1000 else 0}f} {line.unit} | {line.dollars:.2f} |" for line in bill(load)
         ]
-        head = f"**{load.name}**: {runs} run(s) a round, of {seconds / runs:.0f} seconds, {load.a_day} rounds a day"
+        head = f"**{load.name}**: {runs} run(s) of {seconds / runs:.0f} seconds a round, {load.a_day} rounds a day, of {_minutes(load)}"
         total = f"| together | | **{dollars_of(load):.2f}** |"
         parts.append("\n".join([head, "", "| what | in a day | dollars a day |", "| --- | --- | --- |", *rows, total]))
     return "\n\n".join(parts)
+
+
+def _minutes(load: Load) -> str:
+    """How long a round takes, and what to do where the next one would have to wait for it."""
+    seconds, most = round_seconds(load), 86_400 / load.a_day
+    text = f"{seconds / 60:.0f} minutes"
+    return text if seconds <= most else f"{text}: **more than the {most / 60:.0f} between two rounds**, raise max_concurrent_runs"
 
 
 def main(argv: Sequence[str]) -> int:

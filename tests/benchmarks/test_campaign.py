@@ -8,11 +8,14 @@ from typing import Any, ClassVar
 
 import pytest
 
+from benchmarks.contenders.contender import merge_sql
 from benchmarks.contenders.registry import contender
 from benchmarks.data.base import MANY, SEQUENCE, Base
 from benchmarks.data.digest import Digest
 from benchmarks.data.prepared import Prepared
+from benchmarks.data.workloads import WORKLOADS
 from benchmarks.measuring import campaign
+from benchmarks.measuring.campaign import Campaign, Outcome, run
 from benchmarks.measuring.process import Step, StepFailed
 
 DIGEST = Digest(10_000, 123)
@@ -110,3 +113,25 @@ def test_who_has_no_answer_to_a_workload_says_why(prepared: Prepared, stand: Any
 
     assert outcome.not_run == contender("plain").without["W5"]
     assert FakeWorker.asked == []
+
+
+def test_each_contender_goes_first_once(stand: Any, prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may be quicker at the start of a round than at its end."""
+    for name in ("put_base", "put_changes"):
+        monkeypatch.setattr(FakeStand, name, lambda *_: None, raising=False)
+    monkeypatch.setattr(FakeStand, "title", "fake", raising=False)
+    monkeypatch.setattr(campaign, "prepare", lambda *_: prepared)
+    monkeypatch.setattr(campaign, "one_outcome", lambda stand, name, prepared, number: Outcome(prepared.workload, name, name, number))
+    wanted = Campaign(["W1"], ["ours", "plain", "delta"], prepared.base, 4)
+
+    order = "".join(outcome.contender[0] for outcome in run(wanted, stand, lambda _: None))
+
+    assert order == "opd" + "pdo" + "dop" + "opd"
+
+
+def test_a_range_is_given_to_a_merge_where_it_spares_files() -> None:
+    """Changes all over the table have none; what is said beside the keys stands in the condition of the MERGE."""
+    for name in ("delta-range", "iceberg-range"):
+        assert [bool(contender(name).refusal(WORKLOADS[workload])) for workload in ("W1", "W2")] == [True, False]
+    assert "ON t.id = c.id AND t.id BETWEEN 1 AND 2\n" in merge_sql("x", ["id", "a"], "t.id BETWEEN 1 AND 2")
+    assert "ON t.id = c.id\n" in merge_sql("x", ["id", "a"])

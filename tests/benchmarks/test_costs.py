@@ -30,6 +30,14 @@ def test_small_tables_are_packed_as_the_controller_packs_them() -> None:
     assert runs_of(replace(load, table_mb=10_000))[0] == 10
 
 
+def test_a_round_that_takes_longer_than_an_hour_is_named() -> None:
+    """It is no bill of 24 rounds a day."""
+    load = Load("mine", 500, limits=Limits(packed_run_tables=1), seconds=10)
+
+    assert "24 rounds a day, of 70 minutes: **more than the 60 between two rounds**, raise max_concurrent_runs" in text_of([load])
+    assert "more than" not in text_of(LOADS)
+
+
 def test_a_bill_grows_with_tables_and_rounds() -> None:
     """Packing saves at most what the billed minute costs."""
     load = Load("", 200)

@@ -130,7 +130,8 @@ def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
         return False  # if it was committed, that change has a record of its own
     beside = is_changed_by(record)
     if beside and not (record.added or record.superseded):  # only its history changed
-        return _was_published(s3, history_lake(lake), read_record(s3, history_lake(lake), beside))
+        lake = history_lake(lake)
+        record = read_record(s3, lake, beside)  # a staged one's, if that is what the change commits
     uploaded = [file for file in record.added if file.upload is not None]
     if uploaded:
         versions = key_versions(s3, lake.bucket, lake.key + uploaded[0].path)

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.core.backfill import Backfill, rekeyed
+from glue_jobs.core.collation import is_same_key
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.history_table import DELETE, OPERATION, PARTITIONING, history_lake, unchanged
 from glue_jobs.core.record import ChangeRecord, DataFile
 from glue_jobs.core.replay import ADOPT, BY_HAND, ERASE, FULL_LOAD, INCREMENTAL, LATE, renamed_column, steps_of
-from glue_jobs.core.schema import Schema
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.undo import record_time
 from glue_jobs.core.work import HistoryWork, Work
@@ -138,10 +138,10 @@ class Versions:
 
     def made(self) -> pa.Table:
         """All versions, those that are open being the table's rows."""
-        there, before = pa.table({}), ()
+        there, before = pa.table({}), self._steps[0][-1]
         for step in self._steps:
             there = self._after(self._carried(there, before, step[-1]), step)
-            before = step[-1].schema
+            before = step[-1]
         columns = self._build.plan.rebuild.columns[-1]
         head = self._head
         shape = Shape(self._table, head.schema, head.primary_key, head.partitioning, True)
@@ -149,23 +149,28 @@ class Versions:
         live = (rows for file in head.files.values() for rows in LiveEvents(file, self._build.now)(source))
         return _ruled(there, self._entries(source, live), Whole(self._build.now), source)
 
-    def _carried(self, there: pa.Table, before: Schema, record: ChangeRecord) -> pa.Table:
-        """The versions so far, in the columns of after the change."""
-        names = renamed_column(before, record)
+    def _carried(self, there: pa.Table, before: ChangeRecord, record: ChangeRecord) -> pa.Table:
+        """The versions so far, in the columns of after the change, and with its key. before: the change before it, or the first itself."""
+        names = renamed_column(before.schema, record)
         if names:
             there = there.rename_columns([names[1] if name == names[0] else name for name in there.column_names])
         columns = self._columns[record.id]
-        return conform(there, columns, self._table) if there.num_columns else arrow_schema(columns).empty_table()
+        there = conform(there, columns, self._table) if there.num_columns else arrow_schema(columns).empty_table()
+        if is_same_key(before.primary_key, record.primary_key):
+            return there
+        return _rekeyed(there, record.primary_key, self._time(record))  # not only by a rekey: a reload may bring another key, too
+
+    def _time(self, record: ChangeRecord) -> int:
+        """Of what no row tells: when a reload began, or when any other change was made."""
+        return self._build.gone_at.get(record.id, micros(record_time(record)))
 
     def _after(self, there: pa.Table, step: Sequence[ChangeRecord]) -> pa.Table:
         record = step[-1]
-        source, time = self._source(record), micros(record_time(record))
+        source, time = self._source(record), self._time(record)
         if record.kind == ERASE and record.erased_keys is not None:
             return without_erased(there, record.erased_keys)
-        if record.kind == "rekey":
-            return _rekeyed(there, record.primary_key, time)
         if record.kind == FULL_LOAD:
-            rule: Rule = Whole(self._build.gone_at.get(record.id, time))
+            rule: Rule = Whole(time)
             return _ruled(there, self._entries(source, self._of_raw(step, self._raw.heads_of(record, record.inputs))), rule, source)
         if record.kind == INCREMENTAL:
             return _ruled(there, self._entries(source, self._of_raw(step, self._raw.ordered(step))), Batch(), source)

@@ -11,7 +11,7 @@ import pytest
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.protocol.recover import recover
-from infra.local.dms_files import DmsRow, load_file_name
+from infra.local.dms_files import DmsRow, cdc_file_name, load_file_name
 from tests.lake import START
 from tests.spark.histories import Version, versions
 from tests.spark.tables import WorkTable
@@ -25,12 +25,13 @@ def month(number: int) -> datetime:
     return START + timedelta(days=60 * number)
 
 
-def over_months(new_table: MakeTable) -> WorkTable:
+def over_months(new_table: MakeTable, *, loaded: bool = True) -> WorkTable:
     """A history with open versions in the files of four months, of living keys and of gone ones; two of these have the name x."""
     table = new_table(COLUMNS, timestamp_column="committed")
     table.environment = {"DMSLAKE_DATABASE": "", **table.environment}
     table.edit(History="true")
-    table.put_raw(load_file_name(1), table.parquet(DmsRow("I", row, month(0)) for row in ((1, "x"), (2, "y"), (3, "z"), (4, "w"))))
+    first = table.parquet(DmsRow("I", row, month(0)) for row in ((1, "x"), (2, "y"), (3, "z"), (4, "w")))
+    table.put_raw(load_file_name(1) if loaded else table.next_name(), first)
     table.sync()
     table.cdc([DmsRow("D", (1, None), month(1)), DmsRow("U", (2, "x"), month(2)), DmsRow("I", (5, "q"), month(3))])
     table.sync()
@@ -66,16 +67,35 @@ def test_the_key_changes_while_the_history_is_not_kept(new_table: MakeTable, set
     assert {row["name"]: row["operation"] for row in checked(table, "name")}["w"] == "delete"
 
 
+def reloaded(table: WorkTable, columns: pa.Schema, key: str) -> list[Version]:
+    """The open versions after a reload that has another key, and the row of x as it was."""
+    rows = [DmsRow("I", (2, "x"), month(2)), DmsRow("I", (9, "w"), month(4))]
+    table.put_raw(load_file_name(1), table.parquet(rows, columns=columns))
+    table.edit(Request="reload", LoadQuietMinutes="0", PrimaryKey=key)
+    table.sync()
+    return checked(table, key)
+
+
 def test_a_reload_brings_a_key_that_was_named_otherwise(new_table: MakeTable) -> None:
     """No version from before has it: all of them end."""
-    table = over_months(new_table)
-    rows = (DmsRow("I", row, month(4)) for row in ((2, "x"), (9, "w")))
-    table.put_raw(load_file_name(1), table.parquet(rows, columns=RENAMED))
-    table.edit(Request="reload", LoadQuietMinutes="0", PrimaryKey="code")
+    assert [row["code"] for row in reloaded(over_months(new_table), RENAMED, "code")] == [2, 9]
 
+
+@pytest.mark.parametrize(("columns", "key"), [(COLUMNS, "name"), (RENAMED, "code")], ids=["known", "new"])
+def test_a_history_built_anew_has_the_key_that_a_reload_brought(new_table: MakeTable, columns: pa.Schema, key: str) -> None:
+    """Versions that have no successor by the new key end as they did when the history was kept, and a later batch goes on from there."""
+    table = over_months(new_table, loaded=False)  # no load file that the reload writes over: the history begins before it
+    opened = reloaded(table, columns, key)
+    kept = versions(table)
+
+    assert table.run("BackfillHistory") == 0, table.last_run()
+
+    assert (checked(table, key), versions(table)) == (opened, kept)
+    table.cdc([DmsRow("D", (2, "x"), month(5)), DmsRow("I", (1, "q"), month(5))], columns, cdc_file_name(month(5)))
     table.sync()
-
-    assert [row["code"] for row in checked(table, "code")] == [2, 9]
+    opened, kept = checked(table, key), versions(table)
+    assert table.run("BackfillHistory") == 0, table.last_run()
+    assert (checked(table, key), versions(table)) == (opened, kept)
 
 
 def test_a_table_named_as_another_s_history_is_refused(new_table: MakeTable) -> None:

@@ -245,6 +245,32 @@ def test_what_is_undone_staged_or_recovered_takes_the_history_along(new_table: M
     assert table.verify() == []
 
 
+def test_a_history_that_a_committed_change_began_is_found_by_a_recover(new_table: MakeTable) -> None:
+    """The change leaves the lake table as it is; the record of what it uploaded is the staged change's, in the history's folder."""
+    table = keeping(new_table)
+    table.edit(History="false")
+    load(table, 0, (1, "a", 1), (2, "b", 2))
+    table.sync()
+    first = table.item()["Head"]
+    table.edit(History="true")
+    assert table.run(stage="true") == 0, table.last_run()
+    assert recover(table.clients, table.state_table, table.path, True).head == first, "what waits was not published"
+    ended = table.commit(table.last_run()["staged"])
+    assert ended.code == 0, ended.error
+    head = table.item()["Head"]
+    assert table.head().kind == "history"
+
+    table.edit(Head=first)
+    assert table.blocked()["code"] == "state-went-back"
+    recover(table.clients, table.state_table, table.path, False, Limits())
+
+    assert table.item()["Head"] == head
+    batch(table, (900, "U", (1, "A", 1)))
+    table.sync()
+    assert [row["name"] for row in check_history(table)] == ["a", "A", "b"]
+    assert table.verify() == []
+
+
 def uploads(table: WorkTable) -> list[str]:
     lake = folder(table)
     return [upload.key for upload in list_open_uploads(table.clients.s3, lake.bucket, lake.key)]

@@ -1,4 +1,4 @@
-"""The summary as an SVG: for each workload a bar per contender, seconds of the warm run."""
+"""The summary as an SVG: for each workload a bar per contender, seconds of the warm run; those of the cold one beside it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from benchmarks.data.workloads import WORKLOADS
 from benchmarks.reporting.summary import Row
 
-WIDTH, LABELS, BARS = 860, 330, 440
+WIDTH, LABELS, BARS = 860, 340, 390
 LINE, HEAD, GAP = 22, 34, 14
 _STYLE = """
     text { font: 13px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 } .other { fill: #8c959f } .ours { fill: #0969da }
@@ -22,7 +22,7 @@ def chart(title: str, rows: Sequence[Row]) -> str:
     drawn, y = [], HEAD
     for workload in dict.fromkeys(row.workload for row in rows):
         of_it = [row for row in rows if row.workload == workload and row.warm is not None]
-        if not of_it:
+        if len(of_it) < 2:  # nothing to compare
             continue
         drawn.append(_text(0, y, f"{workload}: {WORKLOADS[workload].title}", "head"))
         longest = max(row.warm or 0 for row in of_it)
@@ -43,7 +43,8 @@ def _bar(y: int, row: Row, longest: float) -> list[str]:
     width = max(2.0, BARS * seconds / longest)
     kind = "ours" if row.contender == "ours" else "yard" if row.contender.startswith("plain") else "other"
     bar = f'<rect class="{kind}" x="{LABELS}" y="{y - 13}" width="{width:.1f}" height="16" rx="2"/>'
-    return [_text(0, y, row.title), bar, _text(LABELS + width + 6, y, f"{seconds:.1f} s")]
+    cold = f" (cold {row.cold:.1f})" if row.cold is not None else ""
+    return [_text(0, y, row.title), bar, _text(LABELS + width + 6, y, f"{seconds:.1f} s{cold}")]
 
 
 def _text(x: float, y: float, text: str, kind: str = "") -> str:

@@ -1,4 +1,4 @@
-"""A guard against becoming slow, with a generous bound: a merge that became twice as slow goes over it."""
+"""A guard against becoming slow, with a generous bound: a batch that became twice as slow goes over it."""
 
 from __future__ import annotations
 

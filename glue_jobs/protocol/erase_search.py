@@ -41,8 +41,11 @@ READ_AT_ONCE = 500  # records
 class Eraser(Protocol):
     """Knows the keys, and how data files are read and written. Never touches the state."""
 
-    def search(self, state: TableState, snapshot: Snapshot, holdings: Holdings) -> Found:
-        """The versions that hold one of the keys. Raises what is wrong with the keys."""
+    def read_keys(self, state: TableState, shape: FileShape) -> None:
+        """Read the keys against the lake table's columns and key, once for all folders. Raises what is wrong with them."""
+
+    def search(self, state: TableState, holdings: Holdings) -> Found:
+        """The versions that hold one of the keys."""
 
     def rewrite(self, state: TableState, snapshot: Snapshot, found: Found, change: str, *, is_history: bool = False) -> Rewritten:
         """The head's files among the hits, written anew as uploads that are not completed. is_history: they are a history table's."""
@@ -63,12 +66,13 @@ def plan_erase(s3: Any, state: TableState, snapshot: Snapshot, eraser: Eraser) -
     lake = state.lake
     hidden = read_erased(s3, lake, snapshot.erases)
     known = read_known(s3, lake)
+    eraser.read_keys(state, known.newest if snapshot.is_empty else FileShape(snapshot.schema, snapshot.primary_key))
     found, plan = _plan_folder(state, snapshot, look_at_versions(s3, lake, snapshot, known), eraser, hidden)
     planned = Planned(plan, found)
     beside = history_lake(lake)
     if snapshot.history is not None or has_history(s3, lake, str(state.path)):
         history = snapshot_at(s3, lake, snapshot)
-        holdings = look_at_versions(s3, beside, history, read_known(s3, beside, known.renames), ranges=False)
+        holdings = look_at_versions(s3, beside, history, read_known(s3, beside, known.renames), is_history=True)
         own = replace(state, out_path=str(beside))
         found_there, there = _plan_folder(own, history, holdings, eraser, hidden)
         planned = Planned(with_history(plan, found, there, found_there), found, history, found_there)
@@ -83,26 +87,27 @@ def plan_erase(s3: Any, state: TableState, snapshot: Snapshot, eraser: Eraser) -
 
 
 def _plan_folder(state: TableState, snapshot: Snapshot, holdings: Holdings, eraser: Eraser, hidden: Erased) -> tuple[Found, ErasePlan]:
-    found = eraser.search(state, snapshot, holdings)
+    found = eraser.search(state, holdings)
     return found, plan_of(snapshot.change, snapshot.files, found, holdings.unsearched, hidden, str(state.lake))
 
 
-def look_at_versions(s3: Any, lake: S3Uri, snapshot: Snapshot, known: Known, *, ranges: bool = True) -> Holdings:
-    """All that S3 keeps of the table's rows, with what the records know of it. ranges: whether the files' key ranges are of all their
-    rows; a history table's are not."""
+def look_at_versions(s3: Any, lake: S3Uri, snapshot: Snapshot, known: Known, *, is_history: bool = False) -> Holdings:
+    """All that S3 keeps of the table's rows, with what the records know of it. is_history: of a history table the files' key ranges are
+    not of all their rows, and those of the head may have names of before a rename that came while it was not kept."""
     for path, file in snapshot.files.items():
         known.files.setdefault(path, (file, FileShape(snapshot.schema, snapshot.primary_key, snapshot.partitioning)))
     searchable, unsearched = [], []
     for held in held_versions(s3, lake.bucket, lake.key):
         path = held.key[len(lake.key) :]
-        if not path.endswith(".parquet") or not (path in known.files or change_of_path(path)):
+        # What was adopted has the names that another program gave it.
+        if path not in known.files and not (path.endswith(".parquet") and change_of_path(path)):
             if held.size_bytes:
                 unsearched.append(held.key)
             continue
         item = _searchable(held, path, known.files.get(path))
-        item = item if ranges else replace(item, file=None)
+        item = replace(item, file=None) if is_history else item
         # A rename writes all files anew: those of the head have the names of now.
-        searchable.append(item if path in snapshot.files else known.with_older_names(item))
+        searchable.append(item if path in snapshot.files and not is_history else known.with_older_names(item))
     folder = changes_folder(lake)
     for held in held_versions(s3, lake.bucket, folder.key):
         name = held.key[len(folder.key) :]
@@ -121,11 +126,13 @@ def _searchable(held: HeldVersion, path: str, known: tuple[DataFile, FileShape] 
 
 @dataclass
 class Known:
-    """What all records say, those of undone, lost and never landed changes too: path → file and shape, change → shape, renames."""
+    """What all records say, those of undone, lost and never landed changes too: path → file and shape, change → shape, renames.
+    newest: the shape of the newest change that has columns."""
 
     files: dict[str, tuple[DataFile, FileShape]] = field(default_factory=dict)
     shapes: dict[str, FileShape] = field(default_factory=dict)
     renames: list[Rename] = field(default_factory=list)
+    newest: FileShape = FileShape()
     _older: dict[int, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def with_older_names(self, item: Searchable) -> Searchable:
@@ -141,6 +148,7 @@ def read_known(s3: Any, lake: S3Uri, renames: Iterable[Rename] = ()) -> Known:
     for record in _all_records(s3, lake):
         shape = FileShape(record.schema, record.primary_key, record.partitioning, record.generation.number)
         known.shapes[record.id] = shape
+        known.newest = shape if shape.schema else known.newest
         known.renames += renames_of(record)
         for file in record.added:
             known.files.setdefault(file.path, (file, shape))

@@ -6,7 +6,7 @@ partition, and these say that it can't hold a key, it is not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
@@ -57,10 +57,27 @@ class RowEraser:
         self._where, self._columns = keys, columns
         self._keys: GivenKeys | None = None
 
-    def search(self, state: TableState, snapshot: Snapshot, holdings: Holdings) -> Found:
+    def read_keys(self, state: TableState, shape: FileShape) -> None:
+        """Read the keys against the columns and the key of the lake table."""
+        columns = collated_as(self._columns or shape.primary_key, shape.primary_key)
+        if not columns:
+            raise UsageError(f"{state.path} has no primary key", "no-key", "give --key with the columns by which rows are found")
+        reader = Reader(self._place(state, "").s3, self._settings.limits.apply_bytes)
+        pieces = reader.keys(self._where, columns, shape.schema, str(state.path))
+        for piece in pieces:
+            for name in columns:
+                if piece.rows.column(name).null_count:
+                    todo = "a key has a value in each column"
+                    raise UsageError(f"{piece.name} has a null in the key column {name!r}", "given-null-key", todo)
+        keys = GivenKeys.of(pa.concat_tables([piece.rows.select(list(columns)) for piece in pieces]), columns)
+        if not len(keys):
+            raise UsageError(f"{self._where} has no key", "given-not-read", "give a file with one row for each key")
+        self._keys = keys
+
+    def search(self, state: TableState, holdings: Holdings) -> Found:
         """The versions that hold one of the keys."""
-        place = self._place(state, "")
-        keys = self._keys = self._read_keys(place, state, snapshot)
+        assert self._keys is not None, "the keys are read first"
+        place, keys = self._place(state, ""), self._keys
         wanted = [item for item in holdings.searchable if may_hold(keys, str(state.path), item)]
         engine = self._engines.for_bytes(sum(item.held.size_bytes for item in wanted))
         shared = engine.share(keys.pack(), unpack_keys)
@@ -81,38 +98,23 @@ class RowEraser:
 
     def rewrite(self, state: TableState, snapshot: Snapshot, found: Found, change: str, *, is_history: bool = False) -> Rewritten:
         """The snapshot's files among the hits without these rows."""
-        assert self._keys is not None, "the search comes first"
+        assert self._keys is not None, "the keys are read first"
         place = self._place(state, change)
         shape = Shape(str(state.path), snapshot.schema, snapshot.primary_key, snapshot.partitioning, True)
-        versions = {hit.item.path: "" for hit in found.hits if hit.item.path in snapshot.files}
-        versions.update((path, hit.item.held.version) for path, hit in own_hits(snapshot.files, found.hits).items())
-        files = [PastFile(snapshot.files[path], version) for path, version in sorted(versions.items())]
-        engine = self._engines.for_bytes(sum(each.file.size_bytes for each in files))
+        chosen = {hit.item.path: (hit.item, "") for hit in found.hits if hit.item.path in snapshot.files}
+        chosen.update((path, (hit.item, hit.item.held.version)) for path, hit in own_hits(snapshot.files, found.hits).items())
+        files = [_HeadFile(PastFile(snapshot.files[path], version), item) for path, (item, version) in sorted(chosen.items())]
+        engine = self._engines.for_bytes(sum(each.size_bytes for each in files))
         task = _RewriteTask(place, shape, engine.share(self._keys.pack(), unpack_keys), only_open if is_history else None)
-        bins = pack(files, lambda each: each.file.size_bytes, engine.slots * BINS_PER_SLOT)
+        bins = pack(files, lambda each: each.size_bytes, engine.slots * BINS_PER_SLOT)
         with brought_back():
-            done = chain(engine.map(task, [tuple(chosen) for chosen in bins]))
+            done = chain(engine.map(task, [tuple(some) for some in bins]))
         deleted = sum(rows for _, rows in done)
-        return Rewritten(tuple(chain(added for added, _ in done)), tuple(sorted(versions)), Counts(deleted=deleted))
+        return Rewritten(tuple(chain(added for added, _ in done)), tuple(sorted(chosen)), Counts(deleted=deleted))
 
     def _place(self, state: TableState, change: str) -> Place:
         client = tuple((name, self._environment[name]) for name in CLIENT_VARIABLES if self._environment.get(name))
         return Place(client, state.path.bucket, state.lake, change, self._settings.compression, self._settings.limits, state.before_images)
-
-    def _read_keys(self, place: Place, state: TableState, snapshot: Snapshot) -> GivenKeys:
-        columns = collated_as(self._columns or snapshot.primary_key, snapshot.primary_key)
-        if not columns:
-            raise UsageError(f"{state.path} has no primary key", "no-key", "give --key with the columns by which rows are found")
-        pieces = Reader(place.s3, self._settings.limits.apply_bytes).keys(self._where, columns, snapshot.schema, str(state.path))
-        for piece in pieces:
-            for name in columns:
-                if piece.rows.column(name).null_count:
-                    todo = "a key has a value in each column"
-                    raise UsageError(f"{piece.name} has a null in the key column {name!r}", "given-null-key", todo)
-        keys = GivenKeys.of(pa.concat_tables([piece.rows.select(list(columns)) for piece in pieces]), columns)
-        if not len(keys):
-            raise UsageError(f"{self._where} has no key", "given-not-read", "give a file with one row for each key")
-        return keys
 
 
 # --- searching
@@ -174,37 +176,42 @@ class _VersionRows:
 
     def look(self, keys: GivenKeys) -> _Look:
         folder = _folder_values(self.item)
-        there = {*self.parquet.schema_arrow.names, *folder}
-        choices = [self._names(name, there) for name in keys.columns]
+        choices = _names(self.item, keys.columns, {*self.parquet.schema_arrow.names, *folder})
         if not all(choices):
             return _Look(self.item, lacks=True)
         hits, rows = np.zeros(len(keys), bool), 0
-        for chosen in product(*choices):
-            for table in self._batches(chosen, folder):
-                places = _places(keys, table)
-                if places is None:
-                    return _Look(self.item, unlike=True)
-                rows += int((places >= 0).sum())
-                hits[places[places >= 0]] = True
+        for columns in self._batches(tuple(dict.fromkeys(chain(choices))), folder):
+            found = _found(keys, choices, columns)
+            if found is None:
+                return _Look(self.item, unlike=True)
+            rows += int((found >= 0).any(axis=0).sum())
+            hits[found[found >= 0]] = True
         return _Look(self.item, tuple(int(at) for at in np.flatnonzero(hits)), rows)
 
-    def _names(self, name: str, there: set[str]) -> tuple[str, ...]:
-        """The names under which the version may have a key column: where a record knows its columns, the one that it has."""
-        shape = self.item.shape
-        if shape is not None and find(shape.schema, name) is not None:
-            return (name,) if name in there else ()
-        return tuple(each for each in (name, *self.item.older.get(name, ())) if each in there)
-
-    def _batches(self, chosen: Sequence[str], folder: Mapping[str, str | None]) -> Iterator[list[Any]]:
-        """Batches of the chosen columns: Arrow arrays, or the text of the folder with the number of rows."""
-        in_file = [name for name in dict.fromkeys(chosen) if name in self.parquet.schema_arrow.names]
+    def _batches(self, names: Sequence[str], folder: Mapping[str, str | None]) -> Iterator[dict[str, Any]]:
+        """Batches of the columns of these names: Arrow arrays, or the text of the folder with the number of rows."""
+        in_file = [name for name in names if name in self.parquet.schema_arrow.names]
         if not in_file:
-            yield [pa.repeat(pa.scalar(folder[name], pa.string()), self.parquet.metadata.num_rows) for name in chosen]
+            yield {name: pa.repeat(pa.scalar(folder[name], pa.string()), self.parquet.metadata.num_rows) for name in names}
             return
         tables = iter([read_columns(self.parquet, in_file, self.where)]) if self.whole else read_rows(self.parquet, in_file, self.where)
         for table in tables:
-            repeated = {name: pa.repeat(pa.scalar(folder[name], pa.string()), table.num_rows) for name in chosen if name not in in_file}
-            yield [repeated[name] if name in repeated else table.column(name) for name in chosen]
+            repeated = {name: pa.repeat(pa.scalar(folder[name], pa.string()), table.num_rows) for name in names if name not in in_file}
+            yield {**repeated, **{name: table.column(name) for name in in_file}}
+
+
+def _names(item: Searchable, columns: Sequence[str], there: Collection[str]) -> list[tuple[str, ...]]:
+    """For each key column the names under which the version may have it: where a record knows its columns, the one that it has, and
+    those of before a rename that a history table, which was not kept then, has beside it. there: the columns that the version has."""
+    schema = item.shape.schema if item.shape is not None else ()
+
+    def of(name: str) -> tuple[str, ...]:
+        older = item.older.get(name, ())
+        if find(schema, name) is not None:
+            older = tuple(each for each in older if (column := find(schema, each)) is not None and column.absent)
+        return tuple(each for each in (name, *older) if each in there)
+
+    return [of(name) for name in columns]
 
 
 def _folder_values(item: Searchable) -> dict[str, str | None]:
@@ -216,6 +223,12 @@ def _folder_values(item: Searchable) -> dict[str, str | None]:
         return {field.column: text for field, text in pairs if field.transform == "identity"}
     parts = [part.partition("=") for part in item.path.split("/")[:-1] if "=" in part]
     return {unquote(name): None if text == NULL_FOLDER else unquote(text) for name, _, text in parts}
+
+
+def _found(keys: GivenKeys, choices: Sequence[Sequence[str]], columns: Mapping[str, Any]) -> Places | None:
+    """For each choice of names, and in it for each row, the place of its key, −1 for none; None where the values can't be compared."""
+    found = [_places(keys, [columns[name] for name in chosen]) for chosen in product(*choices)]
+    return None if any(places is None for places in found) else np.stack([places for places in found if places is not None])
 
 
 def _places(keys: GivenKeys, columns: Sequence[Any]) -> Places | None:
@@ -243,6 +256,18 @@ def _typed(values: Any, field: pa.Field) -> Any:
 
 
 @dataclass(frozen=True)
+class _HeadFile:
+    """A file of the head's snapshot, and what the search knew of it."""
+
+    past: PastFile
+    item: Searchable
+
+    @property
+    def size_bytes(self) -> int:
+        return self.past.file.size_bytes
+
+
+@dataclass(frozen=True)
 class _RewriteTask:
     """ranged: which rows a file's key range is of, None for all."""
 
@@ -251,21 +276,24 @@ class _RewriteTask:
     shared: Shared[GivenKeys]
     ranged: Rows | None = None
 
-    def __call__(self, files: tuple[PastFile, ...]) -> list[tuple[list[DataFile], int]]:
+    def __call__(self, files: tuple[_HeadFile, ...]) -> list[tuple[list[DataFile], int]]:
         keys = self.shared.get()
         return [self._one(keys, each) for each in files]
 
-    def _one(self, keys: GivenKeys, each: PastFile) -> tuple[list[DataFile], int]:
+    def _one(self, keys: GivenKeys, each: _HeadFile) -> tuple[list[DataFile], int]:
         """(the file without the rows, how many went); no file where no row is left."""
-        opened = OpenFile.open(self.place, self.shape, each.file, version=each.version or None)
+        file = each.past.file
+        opened = OpenFile.open(self.place, self.shape, file, version=each.past.version or None)
+        choices = _names(each.item, keys.columns, {*opened.parquet.schema_arrow.names, *_folder_values(each.item)})
         gone = 0
 
         def kept() -> Iterator[pa.Table]:
             nonlocal gone
             for table in opened.batches():
-                stays = keys.places(table) < 0
-                gone += int((~stays).sum())
-                yield table.filter(pa.array(stays))
+                found = _found(keys, choices, dict(zip(table.column_names, table.columns, strict=True)))
+                goes = np.zeros(table.num_rows, bool) if found is None else (found >= 0).any(axis=0)
+                gone += int(goes.sum())
+                yield table.filter(pa.array(~goes))
 
-        added = write_tables(self.place, self.shape, each.file.partition, kept(), opened.dictionary, split=False, ranged=self.ranged)
+        added = write_tables(self.place, self.shape, file.partition, kept(), opened.dictionary, split=False, ranged=self.ranged)
         return added, gone

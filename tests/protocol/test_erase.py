@@ -20,7 +20,7 @@ from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
 from tests.protocol.faults import DENIED, error_answer
 from tests.protocol.runs import die, run_on
-from tests.protocol.test_adopt import FUTURE, ROWS, put_sample
+from tests.protocol.test_adopt import FUTURE, ROWS, ids, put, put_sample
 from tests.protocol.test_converge import die_after
 from tests.protocol.wire import Request, Wire, once
 
@@ -68,8 +68,10 @@ def held_rows(table: LakeTable) -> Iterator[tuple[str, dict[str, Any]]]:
     s3, lake = table.clients.s3, table.out_path
     for prefix in (lake.key, changes_folder(lake).key):
         for held in held_versions(s3, lake.bucket, prefix):
-            if held.key.endswith(".parquet"):
+            if prefix == lake.key or held.key.endswith(".parquet"):  # what was adopted has any name
                 data = s3.get_object(Bucket=lake.bucket, Key=held.key, VersionId=held.version)["Body"].read()
+                if not data.startswith(b"PAR1"):
+                    continue
                 for row in pq.read_table(io.BytesIO(data), partitioning=None).to_pylist():
                     yield held.key, row
 
@@ -493,3 +495,50 @@ def test_adopted_files_are_searched_and_their_successors_are_ours(make_table: Ta
     assert record.details["unsearched"] >= 1
     assert table.run("Rollback", to=adoption) == 1
     assert table.item()["LastRun"]["error"]["code"] == "version-erased"
+
+
+CTAS = ["20240501_120000_00001_abcde_0a1b2c3d", "20240501_120000_00001_abcde_4e5f6a7b"]  # as Athena and Trino name files
+
+
+@pytest.fixture
+def ctas(make_table: TableMaker) -> LakeTable:
+    """An adopted folder whose files have no ending; a batch wrote one of them anew, and the other is as it was."""
+    table = make_table()
+    put(table, CTAS[0], {"id": ids(1, 2), "name": ["one", "two"]})
+    put(table, CTAS[1], {"id": ids(3, 4), "name": ["three", "four"]})
+    put(table, "_notes", {"id": ids(9), "name": ["theirs"]})
+    assert table.run("Adopt", load_date=FUTURE, cursor="0.parquet") == 0, table.item()["LastRun"]
+    table.cdc([("D", (1, None))])
+    assert table.run(small_file_bytes="0") == 0, table.item()["LastRun"]
+    assert set(table.snapshot().files) & set(CTAS) == {CTAS[1]}
+    return table
+
+
+@pytest.mark.parametrize(
+    ("key", "left", "path"),
+    [(3, [(2, "two"), (4, "four")], CTAS[1]), (1, [(2, "two"), (3, "three"), (4, "four")], CTAS[0])],
+    ids=["in the table", "in a hidden version"],
+)
+def test_adopted_files_without_an_ending_are_searched(ctas: LakeTable, keys: KeysFile, key: int, left: list[Any], path: str) -> None:
+    """A file is known by the records, whatever its name; only what no record knows is told by that."""
+    assert holds(ctas, key) == [ctas.out_path.key + path]
+
+    assert ctas.run("Erase", erase_keys=keys(key)) == 0, ctas.item()["LastRun"]
+
+    files = set(ctas.snapshot().files)
+    assert (ctas.rows(visible=files), holds(ctas, key), files <= ctas.visible()) == (left, [], True)
+    assert [each.key for each in ctas.head().erased] == [ctas.out_path.key + path]
+    assert ctas.head().details["unsearched_first"] == [ctas.out_path.key + "_notes"]
+    assert ctas.verify() == []
+    assert ctas.run("Erase", erase_keys=keys(key)) != 0
+    assert ctas.item()["LastRun"]["error"]["code"] == "no-key-found"
+
+
+def test_what_another_program_wrote_over_an_adopted_file_is_searched(ctas: LakeTable, keys: KeysFile) -> None:
+    """Every version of its key, also one that no record knows."""
+    put(ctas, CTAS[0], {"id": ids(9), "name": ["theirs"]})
+    assert ctas.out_path.key + CTAS[0] in holds(ctas, 9)
+
+    assert ctas.run("Erase", erase_keys=keys(9)) == 0, ctas.item()["LastRun"]
+
+    assert holds(ctas, 9) == [ctas.out_path.key + "_notes"]

@@ -7,10 +7,16 @@ import shlex
 from controller.adopting import Draft
 from controller.raw_scope import RawScope
 from controller.session import Session
+from glue_jobs.aws.attributes import typed_item
 from glue_jobs.aws.records import list_records
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.paths import S3Uri, TablePath, lake_folder
-from glue_jobs.core.state import NO_SOURCE, TableState, default_item, read_state
+from glue_jobs.core.printable import json_text
+from glue_jobs.core.state import NO_SOURCE, PERSON_ATTRIBUTES, TableState, default_item, read_state
+from glue_jobs.protocol.forget import BEING_FORGOTTEN
+
+_OF_RECORDS = ("LastFullLoadDate", "LastIncrementalFile")  # recover sets them
+_SAID = tuple(name for name in (*PERSON_ATTRIBUTES, "CatalogTable") if name not in _OF_RECORDS)
 
 
 def draft_of(session: Session, path: TablePath) -> Draft:
@@ -34,15 +40,20 @@ def draft_of(session: Session, path: TablePath) -> Draft:
     )
 
 
-def ways_back(state: TableState) -> list[str]:
-    """The commands that bring a forgotten table back as long as its records are there; its keys are the item's, which is gone."""
+def ways_back(state: TableState, state_table: str) -> list[str]:
+    """The commands that bring a forgotten table back as long as its records are there. Its item comes first, as nothing else knows what a
+    person had said in it; activate comes last, so that no run takes the table up before recover has found its head."""
     if not state.out_path or not state.head:
         return []
-    path, item = state.path.in_shell, state.item
-    keys = [
-        f" --{option} {shlex.quote(str(item[name]))}"
-        for option, name in (("primary-key", "PrimaryKey"), ("partition-key", "PartitionKey"))
-        if str(item.get(name) or "null").lower() != "null"
-    ]
-    made = "dmslake tables" if state.has_source else "put the item back into the state table (--output json prints it)"
-    return [made, f"dmslake activate {path}{''.join(keys)}", f"dmslake recover {path}"]
+    item = {**default_item(state.path, state.out_path), **{name: state.item[name] for name in _SAID if name in state.item}}
+    # Whether a table whose forget broke off was kept up is not known any more; that it was is likelier.
+    is_kept_up = state.paused.startswith(BEING_FORGOTTEN) or (state.active and not state.paused)
+    if is_kept_up:
+        item["ActiveFlag"] = "false"
+        item.pop("Paused", None)
+    put = (
+        f"aws dynamodb put-item --table-name {shlex.quote(state_table)} --condition-expression 'attribute_not_exists(Head)' "
+        f"--item {shlex.quote(json_text(typed_item(item)))}"
+    )
+    path = state.path.in_shell
+    return [put, f"dmslake recover {path}", *([f"dmslake activate {path}"] if is_kept_up else [])]

@@ -50,8 +50,9 @@ def forget(call: Call, path: str, purge: bool, yes: bool, dry_run: bool) -> int:
         except DmslakeError as error:
             raise name_table(error, str(state.path)) from None
         title, lines = f"{state.path}: forget", _lines(state, plan, call.settings.database)
+        back = ways_back(state, call.settings.state_table)
         if dry_run:
-            return call.show(Answer(_data(state, plan, True), (), lines, [title, "nothing was changed"]))
+            return call.show(Answer(_data(state, plan, back, True), (), lines, [title, "nothing was changed"]))
         say(title, *lines)
         if not confirmed(yes, "purge this table?" if purge else "forget this table?", WHY):
             say("nothing was forgotten")
@@ -62,7 +63,7 @@ def forget(call: Call, path: str, purge: bool, yes: bool, dry_run: bool) -> int:
     if ended.error is not None:
         say_error(name_table(ended.error, str(state.path)))
         return ended.code
-    return call.show(Answer(_data(state, plan, False), (), _done_lines(state, plan)))
+    return call.show(Answer(_data(state, plan, back, False), (), _done_lines(state, plan, back)))
 
 
 def _draft(session: Session, path: str) -> Draft:
@@ -97,18 +98,16 @@ def _some(names: Sequence[str], what: str) -> str:
     return f"{len(names):,} {what}: {', '.join(names[:SHOWN])}{more}" if names else ""
 
 
-def _done_lines(state: TableState, plan: ForgetPlan) -> list[str]:
+def _done_lines(state: TableState, plan: ForgetPlan, back: Sequence[str]) -> list[str]:
     if plan.purge:
         hidden = f"{len(plan.files):,} data file(s) and {len(plan.records):,} object(s) beside them are hidden"
-        return [f"{state.path} is forgotten; {hidden}; {WHY}"]
-    back = ways_back(state)
-    return [
-        f"{state.path} is forgotten; its files are where they were",
-        *(["to have it back:", *(f"  {line}" for line in back)] if back else []),
-    ]
+        said, title, lines = f"{state.path} is forgotten; {hidden}; {WHY}", "its item, to be put back for that:", back[:1]
+    else:
+        said, title, lines = f"{state.path} is forgotten; its files are where they were", "to have it back:", back
+    return [said, *([title, *(f"  {line}" for line in lines)] if lines else [])]
 
 
-def _data(state: TableState, plan: ForgetPlan, dry_run: bool) -> dict[str, Any]:
+def _data(state: TableState, plan: ForgetPlan, back: Sequence[str], dry_run: bool) -> dict[str, Any]:
     """For JSON, with the whole item, so that it can be put back."""
     return {
         "forget": FORGET,
@@ -122,6 +121,6 @@ def _data(state: TableState, plan: ForgetPlan, dry_run: bool) -> dict[str, Any]:
         "records": len(plan.records),
         "foreign": list(plan.foreign),
         "inside": list(plan.inside),
-        "ways_back": ways_back(state),
+        "ways_back": list(back),
         "item": dict(state.item),
     }

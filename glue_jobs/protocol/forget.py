@@ -47,6 +47,7 @@ from glue_jobs.protocol.table_run import TableRun
 from glue_jobs.protocol.verify import Place
 
 OURS, OTHERS, NONE = "ours", "of others", "none"  # whose the Glue table is
+BEING_FORGOTTEN = "it is being forgotten"  # how the reason of a forget's pause begins
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ class ForgetTable:
 def _mark(run: TableRun, purge: bool) -> None:
     path = run.state.path
     again = f"`dmslake forget {path.in_shell}{' --purge' if purge else ''}`"
-    values = {"ActiveFlag": "false", "Paused": f"it is being forgotten: {again} ends what was begun"}
+    values = {"ActiveFlag": "false", "Paused": f"{BEING_FORGOTTEN}: {again} ends what was begun"}
     if not run.context.table.write_under_fence(str(path), run.lease.fence, values):
         raise _taken_over(run)
 

@@ -40,6 +40,6 @@ def request_of(line: str) -> dict[str, Any]:
     request = {}
     for option, value in zip(options[::2], options[1::2], strict=True):
         name, kind = members[option]
-        request[name] = json.loads(value) if kind == "structure" else value
+        request[name] = json.loads(value) if kind in ("structure", "map") else value
     assert not (report := ParamValidator().validate(request, shape)).has_errors(), report.generate_report()
     return request

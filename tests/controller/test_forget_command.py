@@ -4,10 +4,45 @@ from __future__ import annotations
 
 import shlex
 import sys
+from typing import Any
 
 import pytest
 
-from tests.controller.past_world import FIRST, Command, PastWorld, untouched
+from controller.forgetting import ways_back
+from glue_jobs.aws.attributes import plain_item
+from glue_jobs.core.paths import S3Uri, TablePath
+from glue_jobs.core.state import default_item, read_state
+from glue_jobs.protocol.forget import BEING_FORGOTTEN
+from tests.controller.aws_lines import request_of, run_lines
+from tests.controller.past_world import FIRST, LOADED, Command, Done, PastWorld, untouched
+from tests.lake import LakeTable
+
+
+def said_back(done: Done) -> list[str]:
+    """The commands that a forget printed."""
+    assert done.code == 0, done.err
+    return [line.strip() for line in done.out.splitlines() if line.startswith(("  aws ", "  dmslake "))]
+
+
+def do(command: Command, line: str) -> None:
+    """What a shell does with the line; it must succeed."""
+    if line.startswith("aws "):
+        run_lines(line)
+    else:
+        done = command(*shlex.split(line)[1:])
+        assert done.code == 0, (line, done.err)
+
+
+def as_said(table: LakeTable) -> dict[str, Any]:
+    """Its item without what each run writes."""
+    return {name: value for name, value in table.item().items() if name not in ("Fence", "LastRun")}
+
+
+def in_catalog(table: LakeTable) -> list[tuple[str, str]]:
+    """Its Glue tables, and where they are."""
+    pages = table.clients.glue.get_paginator("get_tables").paginate(DatabaseName=table.environment["DMSLAKE_DATABASE"])
+    found = [each for page in pages for each in page["TableList"] if each["Parameters"].get("dmslake.path") == str(table.path)]
+    return sorted((each["Name"], each["StorageDescriptor"]["Location"]) for each in found)
 
 
 def test_a_dry_run_shows_and_changes_nothing(past_world: PastWorld, lake_command: Command) -> None:
@@ -27,21 +62,80 @@ def test_a_dry_run_shows_and_changes_nothing(past_world: PastWorld, lake_command
     assert [word for word in words if word not in plain.out] == []
 
 
-def test_a_forgotten_table_comes_back_by_the_commands_that_are_said(past_world: PastWorld, lake_command: Command) -> None:
-    """Each line that forget prints is a command; after them it is as it was, and its next run makes the Glue table again."""
-    table = past_world.batched()
-    head = table.item()["Head"]
+FIRST_SAID = {"CatalogTable": "my_stores", "PartitionKey": "name", "History": "true", "KeyCollation": "ci", "EmptyPartition": "null"}
+LATER_SAID = {
+    "CdcPath": "changes",
+    "SkipFiles": ("b.parquet", "it's.parquet"),
+    "CsvDelimiter": "\t",
+    "Schema": '{"id": "int", "it\'s": "string"}',
+}
 
-    done = lake_command("forget", str(table.path), "--yes")
 
-    assert (done.code, table.item()) == (0, {}), done.err
-    back = [shlex.split(line)[1:] for line in done.out.splitlines() if line.startswith("  dmslake")]
-    assert [words[0] for words in back] == ["tables", "activate", "recover"]
-    for words in back:
-        said = lake_command(*words)
-        assert said.code == 0, (words, said.err)
-    item = table.item()
-    assert (table.rows(), item["Head"], item["CatalogPending"], item["PrimaryKey"]) == (FIRST, head, head, "id")
+@pytest.mark.parametrize("is_plain", [True, False], ids=["plain", "of-its-own"])
+def test_a_forgotten_table_comes_back_by_the_lines_that_are_said(past_world: PastWorld, lake_command: Command, is_plain: bool) -> None:
+    """Each line that forget prints is a command. Whenever scheduled runs come in between, nothing is loaded anew; after the last line
+    there are all that a person had said, the same head and rows, and the same Glue tables in the same folders."""
+    table = past_world.table()
+    if not is_plain:
+        table.out_path = S3Uri.folder(f"s3://{table.out_path.bucket}/old/{table.table}/stores/")
+        table.edit(out_path=str(table.out_path), **FIRST_SAID)
+    table.load(LOADED)
+    table.sync()
+    table.cdc([("U", (1, "ONE")), ("D", (2, None)), ("I", (4, "four"))])
+    table.sync()
+    table.edit(**({} if is_plain else LATER_SAID))
+    before, visible, catalog = as_said(table), table.visible(), in_catalog(table)
+
+    back = said_back(lake_command("forget", str(table.path), "--yes"))
+    assert (table.item(), in_catalog(table)) == ({}, [])
+    assert lake_command("tables").code == 0
+    for line in back:
+        do(lake_command, line)
+        do(lake_command, "dmslake run")
+
+    assert [line.split()[1] for line in back] == ["dynamodb", "recover", "activate"]
+    assert (as_said(table), table.visible(), in_catalog(table), table.rows()) == (before, visible, catalog, FIRST)
+    assert table.verify() == []
+
+
+def test_a_table_that_was_loaded_anew_keeps_its_item(past_world: PastWorld, lake_command: Command) -> None:
+    """The line that puts the old one back is refused."""
+    table = past_world.loaded()
+    (line, *_) = said_back(lake_command("forget", str(table.path), "--yes"))
+    assert table.state_table.create({**default_item(table.path, str(table.out_path)), "Head": "of the other load"})
+    before = table.item()
+
+    with pytest.raises(AssertionError, match="ConditionalCheckFailed"):
+        run_lines(line)
+
+    assert table.item() == before
+
+
+@pytest.mark.parametrize(
+    ("values", "put_back"),
+    [
+        ({"ActiveFlag": "true"}, {"ActiveFlag": "false"}),
+        ({"ActiveFlag": "false", "Paused": f"{BEING_FORGOTTEN}: again"}, {"ActiveFlag": "false"}),
+        ({"ActiveFlag": "true", "Paused": "a rollback"}, {"ActiveFlag": "true", "Paused": "a rollback"}),
+        ({"ActiveFlag": "false"}, {"ActiveFlag": "false"}),
+    ],
+    ids=["active", "half-forgotten", "paused", "inactive"],
+)
+def test_a_table_that_rested_comes_back_resting(values: dict[str, str], put_back: dict[str, str]) -> None:
+    """A pause is put back, and nothing is activated that was not active. Whether it was is not known of a table that was half forgotten."""
+    path = TablePath.parse("raw-bucket/dms/shop/stores")
+    item = {**default_item(path, "s3://lake-bucket/lake/shop/stores/"), "Head": "x", "Fence": 3, **values}
+
+    put, recover, *activate = ways_back(read_state(item), "my states")
+
+    request = request_of(put)
+    names = ("ActiveFlag", "Paused", "Head", "Fence")
+    assert ({name: value for name, value in plain_item(request["Item"]).items() if name in names}, request["TableName"]) == (
+        put_back,
+        "my states",
+    )
+    assert recover == f"dmslake recover {path}"
+    assert activate == ([f"dmslake activate {path}"] if put_back != values else [])
 
 
 def test_what_a_plain_forget_left_can_be_purged(past_world: PastWorld, lake_command: Command) -> None:
@@ -58,17 +152,32 @@ def test_what_a_plain_forget_left_can_be_purged(past_world: PastWorld, lake_comm
 
 
 def test_a_table_without_source_is_found_by_its_own_folder(past_world: PastWorld, lake_command: Command) -> None:
-    """Its PATH is where it lies; --output json has the item, from which it can be made again."""
+    """Its PATH is where it lies, and no run makes its item: the lines that are said do."""
     table = past_world.loaded()
     folder = str(table.out_path)[len("s3://") :]
-    copy = {**table.item(), "path": folder, "Source": "none"}
+    copy = {**table.item(), "path": folder, "Source": "none", "ActiveFlag": "false"}
     assert table.state_table.create(copy)
     first = lake_command("forget", folder, "--yes", "--output", "json")
-    assert (first.code, first.json["item"], "put the item back" in first.json["ways_back"][0]) == (0, copy, True), first.err
+    assert (first.code, first.json["item"]) == (0, copy), first.err
 
     planned = lake_command("forget", folder, "--dry-run", "--output", "json")
+    for line in first.json["ways_back"]:
+        do(lake_command, line)
 
     assert (planned.code, planned.json["item"]["Source"], planned.json["files"]) == (0, "none", 1), planned.err
+    item = table.state_table.get(folder) or {}
+    assert (item["Source"], item["PrimaryKey"], item["Head"], item["out_path"]) == ("none", "id", copy["Head"], copy["out_path"])
+
+
+def test_a_purge_says_the_item_too(past_world: PastWorld, lake_command: Command) -> None:
+    """Nothing else knows it, should the delete markers be removed."""
+    table = past_world.loaded()
+    table.edit(SkipFiles="a.parquet")
+
+    (line,) = said_back(lake_command("forget", str(table.path), "--purge", "--yes"))
+    do(lake_command, line)
+
+    assert table.item()["SkipFiles"] == "a.parquet"
 
 
 def test_without_a_terminal_it_wants_a_yes(past_world: PastWorld, lake_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from glue_jobs.aws.records import read_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import LeaseLost, UsageError, blocked
 from glue_jobs.core.limits import Limits
+from glue_jobs.core.partitioning import partition_key_text
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.state import TableState, read_state
 from glue_jobs.protocol.history import check_no_history, greatest_fence, last_published
@@ -23,7 +24,7 @@ from glue_jobs.protocol.lease import take_lease
 
 @dataclass(frozen=True)
 class Recovered:
-    """What the item is set to. changed: whether that differs from what it has."""
+    """What the item is set to. changed: whether that differs from what it has. lacking: the change's keys that the item does not name."""
 
     path: str
     head_before: str
@@ -33,14 +34,14 @@ class Recovered:
     cursor: str
     last_full_load: str
     changed: bool
-    key_collation: str = ""
+    lacking: tuple[tuple[str, str], ...] = ()
 
 
 def recover(clients: Clients, table: StateTable, path: TablePath, dry_run: bool, limits: Limits | None = None) -> Recovered:
     """Set Head, Fence, cursor and load date of `path` to those of its last published change; with dry_run only say so.
 
-    Publishing is set too, so that the next run converges. Other attributes, a person's among them, stay as they are; but an item that is
-    made anew gets the KeyCollation of the change, which no command sets, and without which keys would be other ones.
+    Publishing is set too, so that the next run converges. Other attributes, a person's among them, stay as they are; but an item that was
+    made anew gets the keys of the change.
     """
     state = _read(table, path)
     found = _find(clients.s3, state)
@@ -54,7 +55,7 @@ def recover(clients: Clients, table: StateTable, path: TablePath, dry_run: bool,
         values: dict[str, Any] = {"Head": found.head, "Publishing": found.head, "CatalogPending": found.head, "Fence": found.fence}
         values["LastIncrementalFile"] = found.cursor or f"{path}0.parquet"
         values.update({"LastFullLoadDate": found.last_full_load} if found.last_full_load else {})
-        values.update({"KeyCollation": found.key_collation} if found.key_collation and "KeyCollation" not in item else {})
+        values.update(found.lacking)
         if not table.write_under_fence(str(path), lease.fence, values, ("Blocked",)):
             raise LeaseLost(f"another run took the lease of {path}", "lease-lost", "run again when it has ended")
         lease.fence = found.fence  # under which the lease is given back
@@ -80,6 +81,9 @@ def _find(s3: Any, state: TableState) -> Recovered:
     record = read_record(s3, state.lake, head)
     check_no_history(record, state.lake, str(state.path))
     known = greatest_fence(s3, state.lake)
+    # Of an item that has a head a person may have taken the keys away; the collation says which keys are one, and no command sets it.
+    keys = () if state.head else (("PrimaryKey", ",".join(record.primary_key)), ("PartitionKey", partition_key_text(record.partitioning)))
+    texts = (*keys, ("KeyCollation", record.key_collation))
     return Recovered(
         path=str(state.path),
         head_before=state.head,
@@ -88,6 +92,10 @@ def _find(s3: Any, state: TableState) -> Recovered:
         fence=max(known, state.fence or 0) + 2,  # above ours, which is one more than the item's
         cursor=record.cursor_after,
         last_full_load=record.last_full_load,
-        key_collation=record.key_collation,
+        lacking=tuple((name, text) for name, text in texts if _is_said(text) and not _is_said(state.item.get(name))),
         changed=head > state.head or (state.fence or 0) < known,
     )
+
+
+def _is_said(text: Any) -> bool:
+    return str(text or "null").strip().lower() != "null"

@@ -9,7 +9,7 @@ import pytest
 from glue_jobs.aws.attributes import typed_item
 from glue_jobs.protocol.recover import recover
 from tests.lake import LakeTable
-from tests.protocol.conftest import AFTER, BEFORE
+from tests.protocol.conftest import AFTER, BEFORE, TableMaker
 from tests.protocol.runs import die, facts
 from tests.protocol.test_converge import committed, die_after
 from tests.protocol.wire import Request, Wire
@@ -45,6 +45,34 @@ def test_a_deleted_item_is_never_taken_for_a_new_table(loaded: LakeTable) -> Non
     overwrite(loaded, as_new(loaded))
 
     check_blocked_and_recovered(loaded, expected)
+
+
+def test_an_item_made_anew_gets_its_keys_back(make_table: TableMaker) -> None:
+    """With the keys of the head's record it needs no others: a partition key can't be given to a table that has a head."""
+    table = make_table(partition_key="name")
+    table.load([(1, "one"), (2, "two")])
+    table.sync()
+    before = table.item()
+    overwrite(table, {**as_new(table), "PrimaryKey": "null", "PartitionKey": "null", "ActiveFlag": "false"})
+
+    recover(table.clients, table.state_table, table.path, dry_run=False)
+
+    after = table.item()
+    names = ("PrimaryKey", "PartitionKey", "Head")
+    assert [after[name] for name in names] == [before[name] for name in names]
+    overwrite(table, {**after, "ActiveFlag": "true"})
+    table.cdc([("U", (1, "ONE"))])
+    table.sync()
+    assert sorted(table.read()["name"].to_pylist()) == ["ONE", "two"]
+
+
+def test_keys_that_a_person_gave_stay(loaded: LakeTable) -> None:
+    """An item made anew may already have others."""
+    overwrite(loaded, {**as_new(loaded), "PrimaryKey": "name"})
+
+    recover(loaded.clients, loaded.state_table, loaded.path, dry_run=False)
+
+    assert loaded.item()["PrimaryKey"] == "name"
 
 
 @pytest.mark.parametrize("same_fence", [False, True])

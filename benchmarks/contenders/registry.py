@@ -10,6 +10,7 @@ from benchmarks.contenders.contender import Contender
 _PLACES = {
     "ours": ("ours", "Ours"),
     "plain": ("plain", "PlainSpark"),
+    "plain-paths": ("plain_paths", "PlainSparkPaths"),
     "plain-direct": ("plain", "PlainSparkDirect"),
     "plain-zstd": ("plain", "PlainSparkZstd"),
     "sample": ("sample", "AwsSample"),

@@ -28,7 +28,7 @@ LANDED = frozenset({"committed", "nothing"})
 class RunOutcome:
     """How one run ended. state: Glue's word, NOT_STARTED, or UNKNOWN where we gave up looking.
 
-    results: path → the table's LastRun, where this run wrote it. held: paths without one whose lease another run holds.
+    results: path → the table's LastRun, where this run wrote it. held: paths without one whose lease another run holds, or held meanwhile.
     """
 
     run: PlannedRun
@@ -93,9 +93,13 @@ class Dispatch:
         self._warnings: list[str] = []
         self._count = 0
         self._refused = 0
+        self._first: tuple[PlannedRun, ...] = ()
+        self._planned_at = host.now()
 
     def execute(self, plan: RunPlan, controller_run: str) -> Dispatched:
-        """Run it all to the end. Ends because each (table, job, action) starts once, and waiting without an answer is bounded."""
+        """Run it all to the end. Ends because each (table, job, action) of a plan starts once, other tables are planned again only while a
+        run of the first plan goes on, and waiting without an answer is bounded."""
+        self._first, self._planned_at = plan.runs, self._host.now()
         self._enqueue(plan.runs, plan.tables)
         try:
             while self._queue or self._going:
@@ -104,6 +108,7 @@ class Dispatch:
                     self._host.wait(self._runner.pause_seconds)
                 for going in list(self._going):
                     self._look(going)
+                self._plan_others()
         finally:
             self._runner.close()
         return Dispatched(tuple(self._outcomes), dict(self._replanned), tuple(self._warnings))
@@ -166,7 +171,7 @@ class Dispatch:
         seconds = (self._host.now() - going.since).total_seconds()
         outcome = RunOutcome(going.run, going.run_id, look.state, going.job_run, look.message, seconds, look.exit_code)
         try:
-            outcome = _with_results(outcome, self._read_items(going.run.paths))
+            outcome = _with_results(outcome, self._read_items(going.run.paths), going.since)
         except (ClientError, BotoCoreError, DmslakeError) as error:
             outcome = replace(outcome, problem=problem_of(error))
         self._end(outcome)
@@ -193,6 +198,26 @@ class Dispatch:
         fresh = [table for table in plan.tables if self._is_follow_up(table, run.job)]
         self._enqueue(pack_runs(fresh, self._limits), fresh)
 
+    def _plan_others(self) -> None:
+        """A first load may take hours, and only one controller runs at a time: meanwhile the other tables are not to stand still."""
+        every = self._limits.replan_seconds
+        is_long = any(going.run is run for going in self._going for run in self._first)
+        if not every or not is_long or self._queue or (self._host.now() - self._planned_at).total_seconds() < every:
+            return
+        self._planned_at = self._host.now()
+        busy = {path for going in self._going for path in going.run.paths}
+        others = [path for path in self._actions if path not in busy]
+        if not others:
+            return
+        try:
+            plan = self._plan_again(others)
+        except (ClientError, BotoCoreError, DmslakeError) as error:
+            self._warnings.append(f"the tables that are not being worked on could not be planned again: {problem_of(error).message}")
+            return
+        self._replanned.update({table.path: table for table in plan.tables})
+        self._started -= {each for each in self._started if each[0] in others}
+        self._enqueue(plan.runs, plan.tables)
+
     def _is_follow_up(self, table: TablePlan, job: str) -> bool:
         return table.job not in ("", job) and (table.path, table.job, table.action) not in self._started
 
@@ -200,11 +225,24 @@ class Dispatch:
         self._host.log(event, {"job": run.job, "run": run_id, "tables": list(run.paths), **details})
 
 
-def _with_results(outcome: RunOutcome, items: Mapping[str, Mapping[str, Any]]) -> RunOutcome:
-    """The outcome with what its tables' items say. An item written by another run says nothing about this one."""
+def _with_results(outcome: RunOutcome, items: Mapping[str, Mapping[str, Any]], since: datetime) -> RunOutcome:
+    """The outcome with what its tables' items say. since: when the run was started. An item written by another run says nothing about this
+    one, but that another one had the lease, if it has ended only since."""
     results = {path: item["LastRun"] for path, item in items.items() if _run_id(item) == outcome.run_id}
-    held = frozenset(path for path, item in items.items() if path not in results and item.get("LeaseOwner"))
+    held = frozenset(
+        path for path, item in items.items() if path not in results and (item.get("LeaseOwner") or _last_time(item) >= _text_of(since))
+    )
     return replace(outcome, results=results, held=held)
+
+
+def _text_of(time: datetime) -> str:
+    """As LastRun has it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _last_time(item: Mapping[str, Any]) -> str:
+    last = item.get("LastRun")
+    return str(last.get("time", "")) if isinstance(last, Mapping) else ""
 
 
 def _run_id(item: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from controller.doctor.jobs import CONTROLLER, LOADS
 from controller.doctor.looks import Seen, look, look_by, not_checked
 from controller.plan import ERASE, LOAD_INCREMENTAL
 from controller.raw_scope import RawScope
-from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.settings import Settings
 
 GLUE = "glue.amazonaws.com"
@@ -95,6 +95,8 @@ def _lake_rights(jobs: Sequence[str], settings: Settings, start: str) -> list[Ri
     lake = S3Uri.folder(settings.lake)
     bucket, file = f"{start}:s3:::{lake.bucket}", f"{start}:s3:::{lake.bucket}/{lake.key}schema/table/file.parquet"
     rights = [Right(bucket, ("s3:ListBucket",), lake.key), Right(bucket, ("s3:GetBucketVersioning",))]
+    if CONTROLLER in jobs:
+        rights.append(Right(f"{bucket}/{changes_folder(lake.join('schema/table/')).key}change.json", ("s3:GetObject",)))
     if set(jobs) - {CONTROLLER}:
         actions = ("s3:GetObject", "s3:GetObjectVersion", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
         rights.append(Right(file, (*actions, VERSION_DELETE) if ERASE in jobs else actions))

@@ -68,6 +68,9 @@ class Limits:
     )
     max_concurrent_runs: int = _limit(5, "runs", "job runs that the controller keeps going at once")
     lease_seconds: float = _limit(60.0, "seconds", "length of a table's lease; a crashed run's table is free after it", least=0.1)
+    replan_seconds: float = _limit(
+        3600.0, "seconds", "while runs that it began with go on for so long, the controller plans the other tables again; 0: never"
+    )
     wait_seconds: float = _limit(10.0, "seconds", "pause between two looks at running job runs")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -167,6 +169,43 @@ def test_results_come_from_last_run_of_this_run(tables: World) -> None:
     assert first.results[PATHS[0]]["inserted"] == 7
     assert second.results == {}
     assert second.held == {PATHS[1]}
+
+
+@pytest.mark.parametrize(("seconds", "held"), [(-60, False), (60, True)])
+def test_a_lease_that_was_held_and_is_given_back_is_no_missing_result(tables: World, seconds: int, held: bool) -> None:
+    """A run that finds its table taken ends without a result, and the one that had it may end before the item is read."""
+    ended = (tables.host().now() + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    tables.table.set_attributes(PATHS[0], {"LastRun": {"run_id": "another", "outcome": "committed", "time": ended}})
+
+    done = dispatch(tables, ScriptedGlue(), apply_plan(PATHS[0]))
+
+    assert (PATHS[0] in done.outcomes[0].held) == held
+
+
+def test_a_long_load_does_not_hold_up_the_other_tables(tables: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are planned again each hour that it takes; the load itself is started once, and when it has ended nothing is planned again."""
+    load = PlannedRun(LOAD_INITIAL, (PATHS[0],))
+    first = RunPlan((TablePlan(PATHS[0], "load", job=LOAD_INITIAL), TablePlan(PATHS[1], "up-to-date")), (load,))
+    asked: list[tuple[str, ...]] = []
+
+    def again(paths: Sequence[str]) -> RunPlan:
+        asked.append(tuple(paths))
+        return apply_plan(*paths)
+
+    glue = ScriptedGlue()
+
+    def look(JobName: str, RunId: str) -> dict[str, Any]:  # noqa: N803 - AWS's names
+        goes_on = JobName == LOAD_INITIAL and tables.waits < 250
+        return {"JobRun": {"JobRunState": "RUNNING" if goes_on else "SUCCEEDED"}}
+
+    monkeypatch.setattr(glue, "get_job_run", look)
+    machine = Dispatch(runner_of(glue), tables.host(), Limits(replan_seconds=100), again, tables.table.batch_get)
+
+    done = machine.execute(first, "run")
+
+    assert asked == [(PATHS[1],), (PATHS[1],)]
+    assert [job for job, _, _ in glue.started] == ["LoadInitial", "LoadIncremental", "LoadIncremental"]
+    assert [outcome.state for outcome in done.outcomes] == ["SUCCEEDED"] * 3
 
 
 def test_unreadable_results_are_a_problem(tables: World) -> None:

@@ -32,7 +32,8 @@ def objects_only_below_a_prefix_of_ours(stack: LakeStack) -> Iterator[str]:
     ours = {
         f"{stack.bucket('Raw')}/{given['RawPrefix']}*",
         f"{lake}/{given['LakePrefix']}*",
-        f"{lake}/{given['LakePrefix']}_changes/*",
+        f"{lake}/{given['LakePrefix']}*_changes/*",
+        f"{lake}/_changes/{given['LakePrefix']}*",
         f"{lake}/{given['WorkPrefix']}*",
         f"{given['ArtifactBucket']}/{given['ArtifactPrefix']}*",
     }
@@ -202,11 +203,38 @@ def a_used_bucket_is_not_touched(stack: LakeStack) -> Iterator[str]:
 
 
 @rules("Other accounts could send mails in our name", remove(f"{R}/AlarmTopicPolicy/Properties/PolicyDocument/Statement/1/Condition"))
-def the_topic_takes_only_our_events_and_alarms(stack: LakeStack) -> Iterator[str]:
+def the_topic_takes_only_events_and_our_alarms(stack: LakeStack) -> Iterator[str]:
     (policy,) = stack.all_of("AWS::SNS::TopicPolicy").values()
     for each in statements(policy["PolicyDocument"]):
-        if each.effect == "Allow" and not (set(each.principal) == {"Service"} and "aws:SourceArn" in json.dumps(each.condition)):
+        is_events = each.principal == {"Service": "events.amazonaws.com"}
+        if (
+            each.effect == "Allow"
+            and not is_events
+            and not (set(each.principal) == {"Service"} and "aws:SourceArn" in json.dumps(each.condition))
+        ):
             yield each.sid
+
+
+@rules(
+    "EventBridge publishes to no topic whose policy has a condition for it",
+    put(f"{R}/AlarmTopicPolicy/Properties/PolicyDocument/Statement/0/Condition", {"ArnEquals": {"aws:SourceArn": "x"}}),
+)
+def events_have_no_condition(stack: LakeStack) -> Iterator[str]:
+    (policy,) = stack.all_of("AWS::SNS::TopicPolicy").values()
+    for each in statements(policy["PolicyDocument"]):
+        if each.principal == {"Service": "events.amazonaws.com"} and each.condition:
+            yield each.sid
+
+
+@rules(
+    "Records of a table right below LakePrefix, as the AWS sample's are, lie beside that folder",
+    put(f"{R}/TablePolicy/Properties/PolicyDocument/Statement/3/Resource", {"Fn::Sub": "arn:aws:s3:::${LakeBucket}/${LakePrefix}*"}),
+)
+def records_beside_the_lakes_folder_are_ours(stack: LakeStack) -> Iterator[str]:
+    beside = f"arn:aws:s3:::{stack.bucket('Lake')}/_changes/{stack.parameters['LakePrefix']}*"
+    for role in ("LoadRole", "RollbackRole", "EraseRole", "ControllerRole"):
+        if not any("s3:GetObject" in each.actions and beside in each.resources for each in stack.role_statements(role)):
+            yield role
 
 
 @rules("China and GovCloud have other partitions", put(f"{R}/Database/Properties/CatalogId", "arn:aws:glue:::catalog"))

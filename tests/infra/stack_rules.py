@@ -20,7 +20,21 @@ NAMING = ("Name", "BucketName", "TableName", "RoleName", "ManagedPolicyName", "T
 def data_stays_when_the_stack_goes(stack: LakeStack) -> Iterator[str]:
     for name in KEPT:
         resource = stack.template[R][name]
-        if (resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")) != ("Retain", "Retain"):
+        if (resource.get("DeletionPolicy", ""), resource.get("UpdateReplacePolicy")) not in (
+            ("Retain", "Retain"),
+            ("RetainExceptOnCreate", "Retain"),
+        ):
+            yield name
+
+
+@rules(
+    "What a first deployment that failed leaves behind takes its name, and no other can succeed",
+    put(f"{R}/Database/DeletionPolicy", "Retain"),
+)
+def what_a_failed_creation_made_goes(stack: LakeStack) -> Iterator[str]:
+    for name, resource in stack.template[R].items():
+        # DynamoDB would not let go of a table that is protected.
+        if resource.get("DeletionPolicy") == "Retain" and name != "StateTable":
             yield name
 
 

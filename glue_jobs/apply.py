@@ -36,6 +36,7 @@ from datetime import datetime, timezone
 from typing import Any, Callable
 
 from glue_jobs.aws.clients import Deadline, make_clients
+from glue_jobs.aws.records import read_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.erasure import BACK, back_text
@@ -138,10 +139,14 @@ class Applying:
         run.may_block = False
         run.staging = self.stage
         run.open()
-        if self.from_change and run.snapshot.change != self.from_change:
-            raise _moved_on(run, self.from_change)
         if run.unfinished and not self.dry_run:
             run.finish()
+        done = self._done_before(run)
+        if done:
+            self.change, run.note = done, f"change {done} of this very run did it already: nothing was changed"
+            return
+        if self.from_change and run.snapshot.change != self.from_change:
+            raise _moved_on(run, self.from_change)
         snapshot = read_snapshot(run.s3, run.state.lake, visible_head(run.s3, run.state)) if self.dry_run else run.snapshot
         if snapshot.is_empty:
             what = f"{run.state.path} has no rows yet that could be corrected"
@@ -161,6 +166,13 @@ class Applying:
             run.warnings.append(f"{len(plan.missing)} key(s) stand in no row; the change's record has the first of them")
         if record.details.get(BACK):
             run.warnings.append(back_text(record.id, record.details[BACK]))
+
+    def _done_before(self, run: TableRun) -> str:
+        """The head, if a run of this id has made it: a StartJobRun whose answer was lost is sent again, and Glue then runs the job twice. A
+        table without a key would get the rows twice."""
+        mine, head = run.context.settings.run_id, run.snapshot.change
+        is_ours = mine and head and read_record(run.s3, run.state.lake, head, with_checkpoint=False).run_id == mine
+        return head if is_ours else ""
 
     def _work(self, run: TableRun, plan: ApplyPlan, change: str) -> Work:
         rows = run.context.settings.limits.sample_rows if self.stage else 0

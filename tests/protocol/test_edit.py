@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from glue_jobs import erase
+from glue_jobs import apply, erase
 from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import read_attachment, read_record
@@ -170,6 +170,18 @@ def test_a_table_without_key_is_only_added_to(in_process: Clients) -> None:
     assert (table.differences(), len(table.files())) == ([], 1)
     for function, options in ((update_rows, {}), (delete_rows, {}), (insert_rows, {"upsert": True})):
         assert table.refused(function, rows, **options).code == "no-key"
+
+
+def test_a_run_that_was_started_twice_does_its_work_once(in_process: Clients) -> None:
+    """Glue has no token for that: a start whose answer was lost is sent again."""
+    table = Made(in_process, "twice", "name string")
+    in_process.s3.put_object(Bucket="lake", Key="given/rows.csv", Body=b"name\nx\n")
+    words = ["--path", str(table.table_path), "--edit", "insert", "--rows", "s3://lake/given/rows.csv", "--driver_bytes", "1000000000"]
+    words += ["--state_table", IN_PROCESS["DMSLAKE_STATE_TABLE"]]
+
+    codes = [apply.main([*words, "--run_id", run_id], IN_PROCESS) for run_id in ("one", "one", "two")]
+
+    assert (codes, table.rows()) == ([0, 0, 0], [{"name": "x"}] * 2)
 
 
 def test_keys_that_can_not_be_taken_are_named(in_process: Clients) -> None:

@@ -39,12 +39,12 @@ def sync_table(
 ) -> Literal["later", "updated", "created"]:
     """Create or update the table, and the database if it is missing. columns: those in the files, without partition columns.
 
-    `created`: it has no partition yet. `later`, and nothing is done: a greater fence wrote the table, its partitions are that writer's
-    too. A table of another path, or
-    of none and in another place, raises TableBlocked, code catalog-name-taken. What a person added (parameters, comments) stays. If
-    others write it at the same time it is read again and tried again; RetryLater if that doesn't end. moved_from: the location that the
-    table must have before, else it is `later` too.
+    `created`: it may have no partition yet. `later`, and nothing is done: a greater fence wrote the table, its partitions are that
+    writer's too. A table of another path, or of none and in another place, raises TableBlocked, code catalog-name-taken. What a person
+    added (parameters, comments) stays. If others write it at the same time it is read again and tried again; RetryLater if that doesn't
+    end. moved_from: the location that the table must have before, else it is `later` too.
     """
+    created = False
     for attempt in range(ATTEMPTS):
         if attempt:
             pause(0.2 * 2**attempt)
@@ -56,7 +56,7 @@ def sync_table(
                 _refuse_foreign(found, database, name, location, path)
                 place = found["StorageDescriptor"]["Location"]
                 moved = moved_from is not None and place not in (moved_from, location)  # our own update may have lost its answer
-                if moved or int(found.get("Parameters", {}).get(FENCE, "-1")) > fence:
+                if moved or _fence(found) > fence:
                     return "later"
                 if _layout(found) != [column.lower() for column, _ in partition_columns]:
                     # The old partitions fit no longer, and dropping the table drops them all. A crash before the next line is
@@ -66,10 +66,11 @@ def sync_table(
             table: Any = _table_input(name, found or {}, location, columns, partition_columns, description)
             table["Parameters"].update({FENCE: str(fence), PATH: path})
             if found is None:
+                created = True  # whatever it answers: the table that is found next may be the one that this request made
                 glue.create_table(DatabaseName=database, TableInput=table)
             else:
                 _update_table(glue, database, table, found)
-            return "created" if found is None else "updated"
+            return "created" if created else "updated"
         except ClientError as error:
             if error_code(error) not in _CONCURRENT:
                 raise
@@ -94,6 +95,11 @@ def owner_of(glue: GlueClient, database: str, name: str) -> str | None:
     """The path of the table that the Glue table says it is of, '' if it says nothing; None if there is no such Glue table."""
     found = _find_table(glue, database, name)
     return None if found is None else str(found.get("Parameters", {}).get(PATH, ""))
+
+
+def fence_of(glue: GlueClient, database: str, name: str) -> int:
+    """The fence under which the Glue table was written; -1 if it says nothing, or there is none."""
+    return _fence(_find_table(glue, database, name) or {})
 
 
 def drop_table(glue: GlueClient, database: str, name: str, path: str) -> bool:
@@ -147,6 +153,10 @@ def _refuse_foreign(found: Any, database: str, name: str, location: str, path: s
         found=f"a table of {owner or 'another program'} at {place or 'no location'}",
         todo="set the attribute CatalogTable of the table's item to another name, or drop that Glue table",
     )
+
+
+def _fence(found: Any) -> int:
+    return int(found.get("Parameters", {}).get(FENCE, "-1"))
 
 
 def _layout(found: Any) -> list[str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 # The translation belongs to the clients for whoever uses them.
-__all__ = ["Clients", "Deadline", "Unanswered", "aws_error", "make_clients", "translated", "worker_s3"]
+__all__ = ["Clients", "Deadline", "Unanswered", "aws_error", "clock_seconds", "make_clients", "translated", "worker_s3"]
 
 MAX_ATTEMPTS = 8  # of one request; with standard mode's backoff this is about a minute
 POOL_CONNECTIONS = 50
@@ -41,21 +41,31 @@ USER_AGENT = f"dmslake/{__version__} Botocore/{botocore.__version__} Python/{pla
 _READS = ("Get", "List", "Head", "Describe", "BatchGet", "Query", "Scan", "Select", "Search")
 
 
+# Python's monotonic clock stands still while a Linux machine or a Mac sleeps, and so would a deadline; these clocks go on.
+_THROUGH_SLEEP = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))  # of Linux; of macOS
+
+
+def clock_seconds() -> float:
+    """The clock of leases and deadlines: nobody sets it, and a machine's sleep counts. Where there is none such, the monotonic one."""
+    return time.monotonic() if _THROUGH_SLEEP is None else time.clock_gettime(_THROUGH_SLEEP)
+
+
 class Deadline:
-    """The monotonic moment up to which writes may be sent; None: no limit. Set by the lease's owner, read by every request."""
+    """The moment of `clock_seconds` up to which writes may be sent; None: no limit. Set by the lease's owner, read by every request."""
 
     def __init__(self) -> None:
         self._at: float | None = None
 
-    def set(self, monotonic_seconds: float | None) -> None:
-        self._at = monotonic_seconds
+    def set(self, at_seconds: float | None) -> None:
+        self._at = at_seconds
 
     def check(self) -> None:
         """Raise LeaseLost if the deadline is over."""
         at = self._at
-        if at is not None and time.monotonic() > at:
+        now = clock_seconds()
+        if at is not None and now > at:
             raise LeaseLost(
-                f"the lease could not be renewed in time: its deadline passed {time.monotonic() - at:.1f} s ago",
+                f"the lease could not be renewed in time: its deadline passed {now - at:.1f} s ago",
                 "lease-lost",
                 "nothing to do: the next run goes on from what was committed",
             )

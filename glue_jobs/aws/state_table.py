@@ -29,7 +29,7 @@ class Commit:
     """The commit point's write. parent: '' where Head must be absent; publishing_expected: '' where Publishing must be.
 
     unchanged: attribute → value as it was read, None for absent. values, remove: what the same write sets and removes besides
-    Head, Publishing and CatalogPending, which all become `change`.
+    Head, Publishing and CatalogPending, which all become `change`; without a catalog step CatalogPending stays as it is.
     """
 
     fence: int
@@ -39,6 +39,7 @@ class Commit:
     unchanged: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     remove: tuple[str, ...] = ()
+    has_catalog_step: bool = True
 
 
 class StateTable:
@@ -150,9 +151,9 @@ class StateTable:
         """Give the lease back, and set values (LastRun, Blocked) in the same write; the fence stays."""
         return self._update(_under_lease(path, owner, fence).set(values or {}).remove(_LEASE))
 
-    def move_fence(self, path: str, fence: int) -> bool:
-        """Raise the fence by one, after which nothing sent under the old one can land."""
-        return self._update(_under_fence(path, fence).set({"Fence": fence + 1}))
+    def move_fence(self, path: str, fence: int, to: int) -> bool:
+        """Raise the fence, after which nothing sent under the old one can land."""
+        return self._update(_under_fence(path, fence).set({"Fence": to}))
 
     def commit(self, path: str, commit: Commit, on_item: OnItem | None = None) -> bool:
         """The commit point. False: refused, or landed before (see the class). Any error: it may have landed. Read back both."""
@@ -161,7 +162,8 @@ class StateTable:
         write.require("no other change waits to be published", "Publishing", commit.publishing_expected or None)
         for attribute, value in commit.unchanged.items():
             write.require(f"{attribute} is what we planned with", attribute, value)
-        change = {"Head": commit.change, "Publishing": commit.change, "CatalogPending": commit.change}
+        steps = ("Publishing", "CatalogPending") if commit.has_catalog_step else ("Publishing",)
+        change = dict.fromkeys(("Head", *steps), commit.change)
         return self._update(write.set({**commit.values, **change}).remove(commit.remove), on_item)
 
     def clear_publishing(self, path: str, fence: int, change: str, on_item: OnItem | None = None) -> bool:

@@ -20,6 +20,7 @@ from glue_jobs.aws.records import write_record
 from glue_jobs.aws.state_table import Commit, StateTable
 from glue_jobs.core.errors import CommitRefused, LeaseLost
 from glue_jobs.core.history_table import history_after
+from glue_jobs.core.raw_names import cdc_name
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import CHECKPOINT_ALWAYS_FILES, TOTALS, Snapshot, apply, checkpoint_due, checkpoint_of, totals_of
 from glue_jobs.core.state import PERSON_ATTRIBUTES, TableState
@@ -28,11 +29,16 @@ from glue_jobs.protocol.history import is_landed
 from glue_jobs.protocol.history_table import abort_change
 from glue_jobs.protocol.lease import Lease
 
+BESIDE = ("Blocked", "CatalogTable")  # attributes of ours that a person may set too: the commit writes over what was read only
+
 
 def make_record(
     state: TableState, parent: Snapshot, work: Work, change: str, *, now: datetime, run_id: str, window_hours: float
 ) -> ChangeRecord:
-    """The record of `work` on top of `parent`."""
+    """The record of `work` on top of `parent`. A batch moves the cursor on, from where the item has it: only a person moves it back."""
+    before, after_batch = cdc_name(state.cursor), cdc_name(work.cursor_after)
+    if work.kind == "incremental" and before is not None and (after_batch is None or after_batch < before):
+        raise AssertionError(f"a batch would move the cursor back from {state.cursor} to {work.cursor_after or 'none'}")
     files = len(parent.files) - len(work.superseded) + len(work.added)
     record = ChangeRecord(
         id=change,
@@ -101,7 +107,15 @@ def answered(state: TableState, parent: Snapshot, overwritten: Iterable[str]) ->
 
 
 def commit(
-    s3: Any, table: StateTable, lease: Lease, state: TableState, record: ChangeRecord, values: Mapping[str, Any], remove: tuple[str, ...]
+    s3: Any,
+    table: StateTable,
+    lease: Lease,
+    state: TableState,
+    record: ChangeRecord,
+    values: Mapping[str, Any],
+    remove: tuple[str, ...],
+    *,
+    has_catalog_step: bool = True,
 ) -> Mapping[str, Any]:
     """Write the record and move Head to it; returns only if the change landed, with the item as the commit left it, empty where the answer
     was lost. What stands beside the record is written before.
@@ -116,9 +130,10 @@ def commit(
         parent=record.parent,
         change=record.id,
         publishing_expected=state.publishing,
-        unchanged={name: state.item.get(name) for name in PERSON_ATTRIBUTES},
+        unchanged={name: state.item.get(name) for name in (*PERSON_ATTRIBUTES, *BESIDE)},
         values=values,
         remove=remove,
+        has_catalog_step=has_catalog_step,
     )
     after: dict[str, Any] = {}
     try:

@@ -187,13 +187,13 @@ def _fail(log: JobLog, error: Exception) -> DmslakeError:
 
 
 def _write_result(context: JobContext, lease: Lease, run: TableRun, failure: DmslakeError | None, seconds: float) -> None:
-    """LastRun (and Blocked), by the write that gives the lease back. Without the lease nothing is written: its new holder reports."""
+    """Blocked, then LastRun by the write that gives the lease back. Without the lease nothing is written: its new holder reports."""
     values: dict[str, Any] = {"LastRun": _last_run(context, run, failure, seconds)}
-    if (
-        isinstance(failure, TableBlocked) and run.may_block and not run.was_blocked
-    ):  # a block by hand must not become one of ours, which ends by itself
-        values["Blocked"] = run.blocked_value(failure)
     try:
+        if isinstance(failure, TableBlocked) and run.may_block and not run.was_blocked:
+            # A block by hand must not become one of ours, which ends by itself. One that a person lifts meanwhile is to be tried again.
+            value, seen = {"Blocked": run.blocked_value(failure)}, {"Blocked": run.state.item.get("Blocked")}
+            context.table.write_under_fence(lease.path, lease.fence, value, unchanged=seen)
         lease.end(values)
     except Exception as error:  # noqa: BLE001 - the result is for people; the table itself is fine without it
         context.log.event("result-not-written", error=str(error)[:500])

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from glue_jobs.aws.clients import Deadline
+from glue_jobs.aws.clients import Deadline, clock_seconds
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import LeaseHeld
 
@@ -19,7 +19,7 @@ LOOKS_PER_LEASE = 10
 
 @dataclass
 class Lease:
-    """A held lease. It renews itself in a thread until it is released; `fence` may move on once (see `move_on`).
+    """A held lease. It renews itself in a thread until it is released; `fence` may move on (see `move_on`).
 
     item: the table's item as it was when the lease was taken, which is what a run plans with.
     """
@@ -43,7 +43,7 @@ class Lease:
 
     def _renew_until_stopped(self) -> None:
         while not self._stop.wait(self.seconds / RENEWALS_PER_LEASE):
-            asked_at = time.monotonic()
+            asked_at = clock_seconds()
             self._beat += 1
             try:
                 with self._moving:
@@ -61,12 +61,14 @@ class Lease:
         """Raise LeaseLost if the deadline is over; called before each effect that no botocore handler sees."""
         self.deadline.check()
 
-    def move_on(self) -> bool:
-        """Raise the fence by one, so that a delayed commit of ours can't land any more. False if it was not ours."""
+    def move_on(self, above: int = 0) -> bool:
+        """Raise the fence by one, or to one above `above`, after which nothing that was sent under the old one can land. False if it was
+        not ours."""
         with self._moving:
-            if not self.table.move_fence(self.path, self.fence):
+            fence = max(self.fence, above) + 1
+            if not self.table.move_fence(self.path, self.fence, fence):
                 return False
-            self.fence += 1
+            self.fence = fence
             return True
 
     def end(self, values: Mapping[str, Any]) -> None:
@@ -105,7 +107,7 @@ def take_lease(
         item = _watch(table, item, wait)
     seen = item.get("Fence")
     fence = first_fence() if seen is None else int(seen) + 1
-    taken_at = time.monotonic()
+    taken_at = clock_seconds()
     taken: dict[str, Any] = {}
     if not table.take_lease(path, item, owner, fence, seconds, taken.update):
         raise LeaseHeld(f"another run took the lease of {path} just now", "lease-held", "run again later")
@@ -113,7 +115,10 @@ def take_lease(
 
 
 def _watch(table: StateTable, item: Mapping[str, Any], wait: Callable[[float], None]) -> Mapping[str, Any]:
-    """The item as it still stands after its lease's length without a sign of life; raises LeaseHeld on any sign."""
+    """The item as it still stands after its lease's length without a sign of life; raises LeaseHeld on any sign.
+
+    By a clock that stops while this machine sleeps: an owner on the same one has slept too, and is to have its time after waking.
+    """
     path, length = str(item["path"]), float(item.get("LeaseSeconds") or 60.0)
     until = time.monotonic() + length * 1.05
     while True:

@@ -112,7 +112,7 @@ def _plan_folder(place: Place, state: TableState, head: ChangeRecord, snapshot: 
     sources, gone = find_sources(s3, lake, wanted, erased) if wanted else ({}, ())
     unknown = [path for path in folder.unknown if path not in awaited]
     return RepairPlan(
-        finish=_unfinished(state),
+        finish=_unfinished(place, state),
         complete=complete,
         hide=dict(sort_strays(s3, lake, state.head, unknown).ours) if unknown else {},
         restore=tuple(wanted),
@@ -122,8 +122,10 @@ def _plan_folder(place: Place, state: TableState, head: ChangeRecord, snapshot: 
     )
 
 
-def _unfinished(state: TableState) -> str:
-    return f"the publish of {state.publishing}" if state.publishing else "the catalog step" if state.catalog_pending else ""
+def _unfinished(place: Place, state: TableState) -> str:
+    if state.publishing:
+        return f"the publish of {state.publishing}"
+    return "the catalog step" if state.catalog_pending and place.database else ""
 
 
 def _never_visible(s3: Any, lake: S3Uri, head: ChangeRecord, missing: list[DataFile]) -> tuple[DataFile, ...]:
@@ -156,8 +158,9 @@ class Repair:
             run.note = "nothing to do: the table was never loaded"
             return
         if run.unfinished:
-            self.finished = run.state.publishing or run.state.catalog_pending
+            publishing, pending = run.state.publishing, run.state.catalog_pending
             run.finish()
+            self.finished = publishing or ("" if run.catalog_failed else pending)
         self.warnings = run.warnings
         head = read_record(run.s3, run.state.lake, run.state.head)
         self.plan = plan_repair(_place(run), run.state, head, run.snapshot)

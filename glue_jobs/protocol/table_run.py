@@ -21,10 +21,11 @@ from functools import partial
 from typing import Any, Callable
 
 from glue_jobs.aws.buckets import check_lifecycle, check_versioning
+from glue_jobs.aws.catalog_table import fence_of
 from glue_jobs.aws.clients import Clients, Deadline
 from glue_jobs.aws.records import read_record, write_attachment, write_record
 from glue_jobs.aws.state_table import OnItem, StateTable
-from glue_jobs.core.errors import DmslakeError, LeaseLost, TableBlocked, blocked
+from glue_jobs.core.errors import DmslakeError, LeaseLost, RetryLater, TableBlocked, blocked
 from glue_jobs.core.history_table import history_catalog_name, history_lake, history_record, is_changed_by
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.intake import blocked_by
@@ -178,7 +179,8 @@ class TableRun:
         """Commit the record, and go on from its snapshot. requests: attributes that the commit removes."""
         stays_blocked = self.state.blocked is not None and self.state.blocked.is_by_hand
         remove = (*(() if stays_blocked else ("Blocked",)), *requests)
-        after = commit(self.s3, self.context.table, self.lease, self.state, record, values, remove)
+        database = bool(self.context.settings.database)  # without one the run could only leave the step to others, or throw it away
+        after = commit(self.s3, self.context.table, self.lease, self.state, record, values, remove, has_catalog_step=database)
         self.snapshot = apply(self.snapshot, record)
         self.changes.append(record)
         self._go_on_from(after)
@@ -204,7 +206,10 @@ class TableRun:
         """The item as it is now. Raises LeaseLost if another run took the lease: what we have read before is no longer what is true."""
         self.state = read_state(self.context.table.get(str(self.state.path)) or {})
         if self.state.fence != self.lease.fence:
-            raise LeaseLost(f"another run took the lease of {self.state.path}", "lease-lost", "nothing to do: it goes on from here")
+            raise self._lease_lost()
+
+    def _lease_lost(self) -> LeaseLost:
+        return LeaseLost(f"another run took the lease of {self.state.path}", "lease-lost", "nothing to do: it goes on from here")
 
     def finish(self) -> None:
         """Do again what an earlier run may have left half done. A lost change is taken back."""
@@ -230,7 +235,7 @@ class TableRun:
             return
         after: dict[str, Any] = {}
         if not clear(str(self.state.path), self.lease.fence, change, after.update):
-            raise LeaseLost(f"another run took the lease of {self.state.path}", "lease-lost", "nothing to do: it goes on from here")
+            raise self._lease_lost()
         self._go_on_from(after)
 
     def _take_back(self, lost: ChangeRecord, error: UploadsGone) -> None:
@@ -251,26 +256,51 @@ class TableRun:
 
     def _catalog(self, record: ChangeRecord, everything: bool) -> None:
         """The catalog step. A failure doesn't undo the change: CatalogPending stays, and the next run does it again."""
-        if self.context.settings.database and not self.snapshot.is_empty:  # an empty table keeps the columns it had
-            # What comes back was in the catalog before, and nothing is ever taken out of it.
-            added = () if record.kind in GOES_TO else record.added
-            files = self.snapshot.files.values() if everything or self.catalog_failed else added
+        if not self.context.settings.database:
+            self._leave_catalog()
+            return
+        if not self.snapshot.is_empty:  # an empty table keeps the columns it had
+            # Also what comes back may be missing there: a Glue table that was made anew meanwhile has the partitions of that time's files.
+            files = self.snapshot.files.values() if everything or self.catalog_failed else record.added
             partitions = {file.partition for file in files}
             name = self.state.catalog_table or catalog_name(self.state.path)
             # Partitions keep columns of their own. A load may have any columns, and one before which the table was emptied is no first.
             words = ("columns_added", "columns_widened", "renamed")
             changed = record.kind in ("full-load", "adopt") or any(word in record.details for word in words)
             refresh = everything or self.catalog_failed or changed
-            glue, database = self.context.clients.glue, self.context.settings.database
             try:
-                update_catalog(glue, database, name, self.state, self.snapshot, partitions, self.lease.fence, refresh)
+                self._update_catalog(name, self.state, self.snapshot, partitions, refresh)
                 self._history_catalog(name, record, refresh, everything or self.catalog_failed)
+            except LeaseLost:
+                raise
             except Exception as error:  # noqa: BLE001 - whatever it is, the change stands and the report says so
                 self.warnings.append(f"catalog table {name} was not updated ({type(error).__name__}: {error}); the next run tries again")
                 self.catalog_failed = True
                 self.context.log.event("catalog-failed", change=record.id, error=str(error)[:500])
                 return
         self._clear(self.context.table.clear_catalog_pending, self.state.catalog_pending)
+
+    def _leave_catalog(self) -> None:
+        """Leave an unfinished catalog step to a run that knows the database."""
+        if self.state.catalog_pending and not self.catalog_failed:
+            what = f"the catalog step of change {self.state.catalog_pending} is left to a run that is given the database"
+            self.warnings.append(f"{what}; where the table is to be in no catalog, remove the attribute CatalogPending from its item")
+            self.catalog_failed = True
+
+    def _update_catalog(self, name: str, state: TableState, snapshot: Snapshot, partitions: set[Any], refresh: bool) -> None:
+        """`update_catalog` under our fence. Where the Glue table has a greater one and the item still has ours, the item has forgotten
+        leases (it was lost, or restored from a backup): then ours is raised above the Glue table's, or nobody would ever write it again.
+        """
+        glue, database = self.context.clients.glue, self.context.settings.database
+        if update_catalog(glue, database, name, state, snapshot, partitions, self.lease.fence, refresh):
+            return
+        found = fence_of(glue, database, name)
+        if not self.lease.move_on(found):
+            raise self._lease_lost()
+        self.state = replace(self.state, fence=self.lease.fence)
+        self.context.log.event("fence-raised", table=name, found=found, fence=self.lease.fence)
+        if not update_catalog(glue, database, name, state, snapshot, partitions, self.lease.fence, refresh):
+            raise RetryLater(f"the Glue table {database}.{name} was written by others all the time", "catalog-busy", "run again")
 
     def _history_catalog(self, name: str, record: ChangeRecord, refresh: bool, everything: bool) -> None:
         """The same for the history table, where the change touched it or all is to be looked at."""
@@ -279,12 +309,9 @@ class TableRun:
             return
         history = self.history()
         lake = history_lake(self.state.lake)
-        added = () if record.kind in GOES_TO or not changed else read_record(self.s3, lake, changed, with_checkpoint=False).added
-        files = history.files.values() if everything else added
-        state = replace(self.state, out_path=str(lake))
-        glue, database = self.context.clients.glue, self.context.settings.database
+        files = history.files.values() if everything else read_record(self.s3, lake, changed, with_checkpoint=False).added
         partitions = {file.partition for file in files}
-        update_catalog(glue, database, history_catalog_name(name), state, history, partitions, self.lease.fence, refresh)
+        self._update_catalog(history_catalog_name(name), replace(self.state, out_path=str(lake)), history, partitions, refresh)
 
     def blocked_value(self, error: TableBlocked) -> str:
         """The attribute Blocked for an error of this run.

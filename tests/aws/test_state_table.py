@@ -355,7 +355,7 @@ def test_the_fence_moves_once(table: StateTable) -> None:
     """The second time it is not ours any more."""
     given(table, Fence=7)
 
-    assert (table.move_fence(PATH, 7), table.move_fence(PATH, 7), table.get(PATH)) == (True, False, {"path": PATH, "Fence": 8})
+    assert (table.move_fence(PATH, 7, 9), table.move_fence(PATH, 7, 8), table.get(PATH)) == (True, False, {"path": PATH, "Fence": 9})
 
 
 def test_a_commit_moves_head_and_says_what_is_left_to_do(table: StateTable) -> None:

@@ -196,14 +196,20 @@ Each rule in its own words, and the code that keeps it:
         The commit itself says that the catalog step is not done.
         glue_jobs.aws.state_table.StateTable.commit
     catalog_has_a_fence
-        A Glue table that a greater fence wrote is left alone.
-        glue_jobs.aws.catalog_table.sync_table
+        A Glue table that a greater fence wrote is left alone: here the run has lost its lease. An item that forgot leases is not modelled.
+        glue_jobs.aws.catalog_table.sync_table, glue_jobs.protocol.table_run.TableRun.redo_catalog
     catalog_version_is_compared
         A Glue table is updated only as the version that was read.
         glue_jobs.aws.catalog_table.sync_table
     partitions_are_only_added
-        The catalog step adds partitions and removes none.
+        The catalog step adds partitions and removes none, but with a table of another layout.
         glue_jobs.aws.catalog_partitions.add_partitions
+    undo_adds_partitions
+        Also a rollback adds the partitions of its files: the table may have been made anew while they were undone.
+        glue_jobs.protocol.table_run.TableRun
+    creation_is_remembered
+        Who has asked for a new table adds all partitions, also if it then finds one there: the answer to its own creation was lost.
+        glue_jobs.aws.catalog_table.sync_table
     controller_finishes_idle_tables
         The controller starts a run for a table with Publishing or CatalogPending, though nothing is pending or it is paused.
         controller.gather, glue_jobs.core.intake.plan_table

@@ -12,7 +12,7 @@ def catalog_read(turn: Turn) -> Iterator[Step]:
     """GetTable: leave a greater fence's table alone; another layout needs another table."""
     table, mine = turn.state.catalog, turn.mine
     if table is not None and table.fence > turn.writer.fence and turn.rules.catalog_has_a_fence:
-        yield turn.to("partitions", f"the table has fence {table.fence}: left alone")
+        yield turn.end(f"the table has fence {table.fence}: left alone, and the lease is lost")
     elif table is not None and table.layout != mine.layout:
         yield turn.to("catalog_delete", "the table has another layout", table=table)
     elif table is None:
@@ -28,15 +28,7 @@ def catalog_update(turn: Turn) -> Iterator[Step]:
         yield turn.to("catalog_read", "the table was changed: read again", table=None)
     else:
         written = now._replace(version=now.version + 1, fence=turn.writer.fence, columns=mine.columns)
-        at = "catalog_clear" if _has_partitions(turn) else "partitions"
-        yield turn.to(at, f"table of {mine.id}, fence {written.fence}", turn.state._replace(catalog=written), table=None)
-
-
-def _has_partitions(turn: Turn) -> bool:
-    """What comes back was in the catalog before, unless the table is another one. Who finishes another's change looks at all of them."""
-    mine, before = turn.mine, turn.mine.parent
-    same = before is not None and (mine.columns, mine.layout) == (before.columns, before.layout)
-    return same and mine.kind in ("rollback", "reapply") and mine.fence == turn.writer.fence
+        yield turn.to("partitions", f"table of {mine.id}, fence {written.fence}", turn.state._replace(catalog=written), table=None)
 
 
 def catalog_delete(turn: Turn) -> Iterator[Step]:
@@ -48,24 +40,38 @@ def catalog_delete(turn: Turn) -> Iterator[Step]:
 
 
 def catalog_create(turn: Turn) -> Iterator[Step]:
-    """CreateTable: refused if there is one."""
-    mine = turn.mine
+    """CreateTable: refused if there is one. Its answer may be lost: sent again it is refused, too."""
+    mine, asked = turn.mine, turn.rules.creation_is_remembered
     if turn.state.catalog is not None:
-        yield turn.to("catalog_read", "somebody created the table")
+        yield turn.to("catalog_read", "somebody created the table", asked=asked)
     else:
-        made = Catalog(turn.writer.fence * 100, turn.writer.fence, mine.columns, mine.layout, frozenset())
-        yield turn.to("partitions", f"create the table of {mine.id}", turn.state._replace(catalog=made))
+        made = turn.state._replace(catalog=Catalog(turn.writer.fence * 100, turn.writer.fence, mine.columns, mine.layout, frozenset()))
+        yield turn.to("partitions", f"create the table of {mine.id}", made, asked=True)
+        if "unanswered" in turn.faults:
+            yield turn.to("catalog_read", f"create the table of {mine.id}, answer lost", made, asked=asked)
 
 
 def partitions(turn: Turn) -> Iterator[Step]:
-    """BatchCreatePartition; without the rule the others are removed, too."""
+    """BatchCreatePartition; without a rule the others are removed, too."""
     table, mine = turn.state.catalog, turn.mine
     if table is None:
         yield turn.end("no table for the partitions: left for the next run")
         return
-    known = table.partitions | mine.partitions if turn.rules.partitions_are_only_added else mine.partitions
+    known = table.partitions | _sent(turn) if turn.rules.partitions_are_only_added else mine.partitions
     state: State = turn.state._replace(catalog=table._replace(partitions=known))
-    yield turn.to("catalog_clear", f"partitions of {mine.id}", state)
+    yield turn.to("catalog_clear", f"partitions of {mine.id}", state, asked=False)
+
+
+def _sent(turn: Turn) -> frozenset[str]:
+    """Those of the added files. All of them to a table that may be new, by who finishes another's change or takes one back, and where
+    going back or forth leads to other columns or another layout."""
+    mine, before = turn.mine, turn.mine.parent
+    undoes = mine.kind in ("rollback", "reapply")
+    if before is None or turn.writer.asked or mine.fence != turn.writer.fence or mine.kind == "lost":
+        return mine.partitions
+    if undoes and (mine.columns, mine.layout) != (before.columns, before.layout):
+        return mine.partitions
+    return frozenset() if undoes and not turn.rules.undo_adds_partitions else mine.partitions - before.partitions
 
 
 def catalog_clear(turn: Turn) -> Iterator[Step]:

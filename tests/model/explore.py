@@ -30,8 +30,8 @@ class Scenario:
     """Writers with their jobs, and what may go wrong beside pauses and takeovers, which always may.
 
     faults: deaths, lost_answer, delay and duplicate (of commits), hide_fails, lifecycle (aborts uploads), expiry (of hidden versions),
-    raw_goes, edit, foreign, remove_fails, lenient (a completion can be repeated); catalog: there is one; one_at_a_time: no run starts
-    beside another.
+    raw_goes, edit, foreign, remove_fails, lenient (a completion can be repeated); catalog: there is one; unanswered (a creation of the Glue
+    table); one_at_a_time: no run starts beside another.
     meets: parts of labels that tell that the scenario reaches what it is for.
     """
 

@@ -80,6 +80,8 @@ class Rules:
     catalog_has_a_fence: bool = True
     catalog_version_is_compared: bool = True
     partitions_are_only_added: bool = True
+    undo_adds_partitions: bool = True
+    creation_is_remembered: bool = True
     controller_finishes_idle_tables: bool = True
 
 

@@ -61,6 +61,9 @@ SCENARIOS = {
     ),
     "catalog and rollback": _of("columns", "rollback", faults="catalog deaths", meets=("left alone", "table of B1")),
     "another layout": _of("layout", "rest", faults="catalog deaths", meets=("delete the table", "deadline is over", "somebody created")),
+    "back and forth over another layout": _of(
+        "partition layout to-c0 to-A1", "", faults="catalog deaths unanswered", meets=("create the table of A3, answer lost", "table of A4")
+    ),
     "a reader": _of("batch", "read", faults="deaths lifecycle", meets=("read c0", "read A1", "read A2")),
     "three runs, one rolls back": _of("batch", "rollback-resume", "append", faults="", meets=("commit C1", "complete f0@B1")),
     "three runs, one re-applies": _of("batch", "rollback", "reapply", faults="", meets=("complete fA1a@C1",)),
@@ -167,5 +170,7 @@ PROBES = (
     Probe("catalog_has_a_fence", "catalog race", Harm.CATALOG_STALE),
     Probe("catalog_version_is_compared", "catalog race", Harm.CATALOG_STALE),
     Probe("partitions_are_only_added", "catalog race", Harm.CATALOG_STALE),
+    Probe("undo_adds_partitions", "back and forth over another layout", Harm.CATALOG_STALE),
+    Probe("creation_is_remembered", "back and forth over another layout", Harm.CATALOG_STALE),
     Probe("controller_finishes_idle_tables", "scheduled run after a rollback", Harm.NOT_REPAIRED),
 )

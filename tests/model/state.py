@@ -114,7 +114,7 @@ class Catalog(NamedTuple):
 
 class Writer(NamedTuple):
     """One run: its next request (`at`) and all that it has in memory. jobs: what it will still do under its lease. eraser: it may remove
-    versions; uploads: how many of `left` are such, and not versions."""
+    versions; uploads: how many of `left` are such, and not versions; asked: for a new Glue table, which may have no partition yet."""
 
     name: str
     jobs: tuple[str, ...] = ()
@@ -131,6 +131,7 @@ class Writer(NamedTuple):
     known_gone: frozenset[int] = frozenset()
     eraser: bool = False
     uploads: int = 0
+    asked: bool = False
 
 
 class Commit(NamedTuple):

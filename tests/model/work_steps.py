@@ -14,6 +14,7 @@ from tests.model.turn import Step, Turn
 BATCHES = {
     "batch": (2, True, False),
     "append": (1, False, False),
+    "partition": (1, False, False),
     "rewrite": (1, True, False),
     "columns": (0, False, True),
     "layout": (0, False, True),
@@ -32,11 +33,18 @@ def work(turn: Turn) -> Iterator[Step]:
     if job in OTHERS:
         yield from OTHERS[job](turn)
         return
-    target = head.parent if job == "reapply" else head.content.parent
+    target = _target(turn, job, head)
     if target is None or (job == "reapply" and head.kind != "rollback"):
         yield turn.to("release", f"nothing to {job}", seen=None, mine=None)
     else:
         yield _restore(turn, job, head, target.content, seen)
+
+
+def _target(turn: Turn, job: str, head: Change) -> Change | None:
+    """The change that is gone back or forth to; `to-A1` names it."""
+    if job.startswith("to-"):
+        return turn.state.record(job[len("to-") :])
+    return head.parent if job == "reapply" else head.content.parent
 
 
 def _id(turn: Turn, head: Change) -> str:
@@ -66,7 +74,7 @@ def _batch(turn: Turn, job: str, head: Change, seen: Item) -> Step:
         awaited=head.awaited - takes,
         columns=id_ if columns else head.columns,
         layout=id_ if job == "layout" else head.layout,
-        partitions=head.partitions | ({id_} if job == "columns" else set()),
+        partitions=head.partitions | ({id_} if job in ("columns", "partition") else set()),
         planned_with=(seen.cursor, seen.paused),
     )
     return _recorded(turn, turn.state, record)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from infra.local.dms_files import DmsRow
 from tests.aws.faults import json_error
-from tests.lake import LakeTable
+from tests.lake import START, LakeTable
 from tests.protocol.conftest import AFTER, BEFORE, TableMaker
 from tests.protocol.runs import die, run_on
 from tests.protocol.test_converge import die_after
-from tests.protocol.wire import Request, Wire
+from tests.protocol.wire import Request, Wire, once
 
 GLUE_WRITES = ("CreateTable", "UpdateTable", "BatchCreatePartition")
 
@@ -27,9 +30,32 @@ def glue_table(table: LakeTable) -> Any:
     return table.clients.glue.get_table(DatabaseName=database, Name=table.item()["CatalogTable"])["Table"]
 
 
-def partitions(table: LakeTable) -> list[list[str]]:
-    found = table.clients.glue.get_partitions(DatabaseName=table.environment["DMSLAKE_DATABASE"], TableName=table.item()["CatalogTable"])
+def drop_glue_table(table: LakeTable) -> None:
+    table.clients.glue.delete_table(DatabaseName=table.environment["DMSLAKE_DATABASE"], Name=table.item()["CatalogTable"])
+
+
+def set_glue_fence(table: LakeTable, fence: int) -> None:
+    """What a lease with that fence wrote, of which the item and the records know nothing."""
+    found = glue_table(table)
+    given = {name: found[name] for name in ("Name", "TableType", "PartitionKeys", "StorageDescriptor")}
+    given["Parameters"] = {**found["Parameters"], "dmslake.fence": str(fence)}
+    table.clients.glue.update_table(DatabaseName=table.environment["DMSLAKE_DATABASE"], TableInput=given)
+
+
+def partitions(table: LakeTable, of: str = "") -> list[list[str]]:
+    """of: what the Glue table's name ends in."""
+    name = table.item()["CatalogTable"] + of
+    found = table.clients.glue.get_partitions(DatabaseName=table.environment["DMSLAKE_DATABASE"], TableName=name)
     return sorted(entry["Values"] for entry in found["Partitions"])
+
+
+@contextmanager
+def without_database(table: LakeTable) -> Iterator[None]:
+    """Runs that are not given the setting."""
+    environment = table.environment
+    table.environment = {**environment, "DMSLAKE_DATABASE": ""}
+    yield
+    table.environment = environment
 
 
 @pytest.fixture
@@ -91,7 +117,7 @@ def test_a_table_that_a_person_dropped_comes_back_whole(make_table: TableMaker) 
     table = make_table(partition_key="name")
     table.load(BEFORE)
     assert table.run("LoadInitial") == 0
-    table.clients.glue.delete_table(DatabaseName=table.environment["DMSLAKE_DATABASE"], Name=table.item()["CatalogTable"])
+    drop_glue_table(table)
     table.cdc([("I", (4, "four"))])
 
     assert table.run("LoadIncremental") == 0
@@ -99,11 +125,136 @@ def test_a_table_that_a_person_dropped_comes_back_whole(make_table: TableMaker) 
     assert partitions(table) == [["four"], ["one"], ["three"], ["two"]]
 
 
+@pytest.fixture
+def grown(make_table: TableMaker) -> LakeTable:
+    """A partitioned table with a load and a batch that added a partition."""
+    table = make_table(partition_key="name")
+    table.load(BEFORE)
+    table.cdc([("I", (4, "four"))])
+    table.sync()
+    assert partitions(table) == [["four"], ["one"], ["three"], ["two"]]
+    return table
+
+
+def lay_out_anew(table: LakeTable) -> None:
+    table.edit(PartitionKey="id", Request="repartition")
+    assert table.run() == 0
+
+
+@pytest.mark.parametrize("between", [lay_out_anew, drop_glue_table])
+@pytest.mark.parametrize("wish", ["reapply", "to"])
+def test_what_comes_back_has_its_partitions_in_a_table_that_was_made_anew(
+    grown: LakeTable, between: Callable[[LakeTable], None], wish: str
+) -> None:
+    """The Glue table was dropped for another layout, or by a person, and made anew while the partition was undone."""
+    load, batch = (record.id for record in reversed(list(grown.lineage().back())))
+    between(grown)
+    assert grown.run("Rollback", to=load) == 0
+    undone = partitions(grown)
+
+    assert grown.run("Rollback", **{wish: batch}) == 0
+
+    assert (undone, partitions(grown)) == ([["one"], ["three"], ["two"]], [["four"], ["one"], ["three"], ["two"]])
+    assert grown.verify() == []
+
+
+def test_versions_that_come_back_have_their_partitions_too(make_table: TableMaker) -> None:
+    """The history's Glue table was dropped, and made anew while the versions of a month were undone."""
+    table = make_table(timestamp_column="committed")
+    table.edit(History="true")
+    table.put_raw("LOAD00000001.parquet", table.parquet([DmsRow("I", (1, "one"), START)]))
+    table.cdc([DmsRow("U", (1, "ONE"), START + timedelta(days=31))])
+    table.sync()
+    months = [["2024", "5"], ["2024", "6"]]
+    assert partitions(table, "_history") == months
+    name = table.item()["CatalogTable"] + "_history"
+    table.clients.glue.delete_table(DatabaseName=table.environment["DMSLAKE_DATABASE"], Name=name)
+    assert table.run("Rollback", to="previous") == 0
+    undone = partitions(table, "_history")
+
+    assert table.run("Rollback", reapply="all") == 0
+
+    assert (undone, partitions(table, "_history")) == (months[:1], months)
+
+
+def test_a_fence_that_the_item_has_forgotten_is_outgrown(grown: LakeTable, wire: Wire) -> None:
+    """The item was lost, and leases that left no record had written the catalog. A run that lost its lease leaves that alone as ever."""
+
+    def overtake(forward: Callable[[], Any]) -> Any:
+        item = grown.item()
+        assert grown.state_table.take_lease(str(grown.path), item, "successor", item["Fence"] + 1, 0.05)
+        set_glue_fence(grown, 40)
+        return forward()
+
+    grown.cdc([("I", (5, "five"))])
+    code = run_on(wire, grown, "LoadIncremental", once(lambda sent: sent.operation == "GetTable", overtake), lease_seconds=60)
+    item, fences = grown.item(), (grown.item()["Fence"], int(glue_table(grown)["Parameters"]["dmslake.fence"]))
+    assert (code, item["LeaseOwner"], item["CatalogPending"], fences, ["five"] in partitions(grown)) == (
+        1,
+        "successor",
+        item["Head"],
+        (4, 40),
+        False,
+    )
+
+    grown.cdc([("I", (6, "six"))])
+    assert grown.run("LoadIncremental") == 0
+
+    fences = grown.item()["Fence"], int(glue_table(grown)["Parameters"]["dmslake.fence"])
+    assert (fences, partitions(grown)) == ((41, 41), [["five"], ["four"], ["one"], ["six"], ["three"], ["two"]])
+    assert (grown.verify(), grown.item()["LastRun"]["warnings"], "LeaseOwner" in grown.item()) == ([], [], False)
+    assert (grown.run("LoadIncremental"), grown.item()["Fence"]) == (0, 42)
+
+
+def test_a_repair_outgrows_a_forgotten_fence_too(grown: LakeTable) -> None:
+    """No step is pending: it is the repair that finds the partition gone."""
+    name, database = grown.item()["CatalogTable"], grown.environment["DMSLAKE_DATABASE"]
+    grown.clients.glue.delete_partition(DatabaseName=database, TableName=name, PartitionValues=["four"])
+    set_glue_fence(grown, 40)
+
+    assert grown.repair().code == 0
+
+    assert (grown.verify(), partitions(grown)) == ([], [["four"], ["one"], ["three"], ["two"]])
+
+
 def test_without_a_database_there_is_no_catalog_step(table: LakeTable, wire: Wire) -> None:
     """The setting is empty: no request to Glue, and nothing stays pending."""
-    table.environment = {name: value for name, value in table.environment.items() if name != "DMSLAKE_DATABASE"} | {"DMSLAKE_DATABASE": ""}
-
-    assert run_on(wire, table, "LoadInitial") == 0
+    with without_database(table):
+        assert run_on(wire, table, "LoadInitial") == 0
 
     assert "CatalogPending" not in table.item()
     assert not [request for request in wire.requests if request.operation in ("GetTable", "CreateTable")]
+
+
+def test_without_a_database_no_crash_leaves_a_step_that_nobody_can_do(loaded: LakeTable, wire: Wire) -> None:
+    """The commit does not ask for one."""
+    with without_database(loaded):
+        die(wire, loaded, "LoadIncremental", die_after(wire, Request.is_commit, 1))
+        item = loaded.item()
+        code = loaded.run("LoadIncremental")
+
+    assert ("Publishing" in item, "CatalogPending" in item) == (True, False)
+    assert (code, loaded.rows(), loaded.item()["LastRun"]["warnings"]) == (0, AFTER, [])
+
+
+def test_a_run_without_a_database_leaves_the_step_to_one_that_has_it(behind: LakeTable) -> None:
+    """It says so, goes on with the files, and its own change is in the catalog afterwards as well."""
+    pending = behind.item()["CatalogPending"]
+    behind.cdc([("I", (4, "four"))])
+
+    with without_database(behind):
+        assert behind.run("LoadIncremental") == 0
+    item = behind.item()
+    assert (item["CatalogPending"], len(item["LastRun"]["warnings"]), len(behind.rows())) == (pending, 1, 4)
+    assert "is left to a run that is given the database" in item["LastRun"]["warnings"][0]
+    assert behind.run("LoadIncremental") == 0
+
+    assert (partitions(behind), behind.verify()) == ([["four"], ["one"], ["three"], ["two"]], [])
+
+
+def test_a_repair_without_a_database_says_what_it_leaves(behind: LakeTable) -> None:
+    """Nothing is said to be finished, and the table still differs."""
+    done = behind.repair(database="")
+
+    assert (done.steps, len(done.warnings), behind.verify()) == ((), 1, ["unfinished-catalog"])
+    assert (behind.repair().steps[0][:15], behind.verify()) == ("finished change", [])

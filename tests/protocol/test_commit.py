@@ -51,6 +51,8 @@ def check_nothing_happened(table: LakeTable) -> None:
         ("out_path", "s3://dmslake-lake/elsewhere/shop/orders/"),
         ("SkipFiles", "20240501-120000000.parquet"),
         ("Request", "reload"),
+        ("Blocked", "wait for Bob"),
+        ("CatalogTable", "orders_of_mine"),
     ],
 )
 def test_a_persons_edit_between_plan_and_commit_refuses_the_commit(loaded: LakeTable, wire: Wire, attribute: str, value: str) -> None:
@@ -81,6 +83,40 @@ def test_after_a_refused_commit_the_next_run_goes_on(loaded: LakeTable, wire: Wi
 
     assert (loaded.run("LoadIncremental"), loaded.rows()) == (0, AFTER)
     loaded.check_folder()
+
+
+def test_a_block_by_hand_holds_from_the_moment_it_is_written(loaded: LakeTable, wire: Wire) -> None:
+    """The run that did not see it is refused, the next one is blocked, and when it is lifted the files are taken."""
+    run_on(wire, loaded, "LoadIncremental", once(Request.is_record, effect(lambda: loaded.edit(Blocked="wait for Bob"))))
+
+    codes = [loaded.run("LoadIncremental"), loaded.run("LoadIncremental")]
+    item = loaded.item()
+    loaded.remove("Blocked")
+
+    assert (codes, item["Blocked"], item["LastRun"]["error"]["code"]) == ([1, 1], "wait for Bob", "by-hand")
+    assert (loaded.run("LoadIncremental"), loaded.rows()) == (0, AFTER)
+
+
+EDITS: dict[str, Callable[[LakeTable], None]] = {
+    "written by hand": lambda table: table.edit(Blocked="wait for Bob"),
+    "lifted": lambda table: table.remove("Blocked"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_persons_word_stays_where_the_run_blocks_the_table(loaded: LakeTable, wire: Wire, edit: str) -> None:
+    """What it read as Blocked is not what stands there any more. Its result is written all the same, and the lease given back."""
+    name = loaded.next_name()
+    loaded.put_raw(name, b"no Parquet")
+    assert (loaded.run("LoadIncremental"), "Blocked" in loaded.item()) == (1, True)
+    loaded.put_raw(name, b"no Parquet either")
+    is_read = once(lambda request: request.operation == "GetObject" and request.key.endswith(name), effect(lambda: EDITS[edit](loaded)))
+
+    code = run_on(wire, loaded, "LoadIncremental", is_read)
+
+    item = loaded.item()
+    assert (code, item.get("Blocked"), "LeaseOwner" in item) == (1, {"written by hand": "wait for Bob"}.get(edit), False)
+    assert (item["LastRun"]["outcome"], item["LastRun"]["error"]["code"]) == ("blocked", "bad-raw-file")
 
 
 def test_another_runs_lease_refuses_the_commit(loaded: LakeTable, wire: Wire) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -185,6 +186,21 @@ def test_a_run_that_cannot_renew_writes_nothing_any_more(table: LakeTable, owned
             owned.commit(str(table.path), commit_of(table, lease.fence))
 
     assert "Head" not in table.item()
+
+
+def test_a_run_that_slept_with_its_machine_writes_nothing_any_more(
+    table: LakeTable, owned: StateTable, deadline: Deadline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease, its renewals and the deadline go by the same clock, which counts the sleep; timers don't."""
+    real, slept = time.clock_gettime, [1000.0]
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + sum(slept))
+    with holding(held(table, seconds=60.0, deadline=deadline, state_table=owned)) as lease:
+        lease.check()
+
+        slept.append(61.0)
+
+        with pytest.raises(LeaseLost, match="deadline"):
+            owned.commit(str(table.path), commit_of(table, lease.fence))
 
 
 def test_a_run_that_renews_may_write_for_longer_than_its_lease(table: LakeTable, owned: StateTable, deadline: Deadline) -> None:

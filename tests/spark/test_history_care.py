@@ -42,6 +42,12 @@ def kept(new_table: MakeTable, **attributes: Any) -> WorkTable:
     return table
 
 
+def recovered(table: WorkTable) -> None:
+    """A recover asks for a catalog step, which a person takes away from a table that is in no catalog, as these are."""
+    recover(table.clients, table.state_table, table.path, False, Limits())
+    table.remove("CatalogPending")
+
+
 def folder(table: WorkTable) -> S3Uri:
     return history_lake(table.out_path)
 
@@ -236,7 +242,7 @@ def test_what_is_undone_staged_or_recovered_takes_the_history_along(new_table: M
 
     head = table.item()["Head"]
     table.edit(Head=changes(table)[0].id)
-    recover(table.clients, table.state_table, table.path, False, Limits())
+    recovered(table)
     assert table.item()["Head"] == head
     table.remove("Paused")
     batch(table, (950, "D", (3, None, None)))
@@ -262,7 +268,7 @@ def test_a_history_that_a_committed_change_began_is_found_by_a_recover(new_table
 
     table.edit(Head=first)
     assert table.blocked()["code"] == "state-went-back"
-    recover(table.clients, table.state_table, table.path, False, Limits())
+    recovered(table)
 
     assert table.item()["Head"] == head
     batch(table, (900, "U", (1, "A", 1)))

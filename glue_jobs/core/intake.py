@@ -10,15 +10,15 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Union
 
 from glue_jobs.core.collation import collation_of, is_same_key
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_gone import truncate_due
-from glue_jobs.core.raw_names import CdcName, RawFile, RawListing, cdc_name, in_order, window_start
-from glue_jobs.core.record import Input
+from glue_jobs.core.raw_names import DIGITS, CdcName, RawFile, RawListing, cdc_name, in_order, window_start
+from glue_jobs.core.record import MODIFIED, Input
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import PERSON_ATTRIBUTES, BlockedBy, TableState
 
@@ -48,11 +48,16 @@ class Finish:
 
 @dataclass(frozen=True)
 class TakeLoad:
-    """Load the table from its load files. reload: it replaces what is there."""
+    """Load the table from its load files. reload: it replaces what is there.
+
+    gone: CDC files that were applied since the same load and are not there as they were. All are from before its files were written; which
+    of them belong to the load is known when it is read (`check_gone`).
+    """
 
     files: tuple[RawFile, ...]
     reload: bool
     reason: str
+    gone: tuple[Input, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -224,16 +229,16 @@ def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Rewrite | None:
 
 
 def _load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
-    loads = tuple(file for file in listing.loads if not _is_skipped(state, file))
+    loads = _wanted_loads(state, listing)
     if not state.head or snapshot.is_empty:
         return _first_load(snapshot, loads) if loads else _asked_without_load(state)
-    known = {item.key: item.etag for item in snapshot.generation.loads}
-    fresh = [file for file in loads if known.get(file.key) != file.etag]
-    asked = state.request == "reload" or state.last_full_load_text < snapshot.last_full_load
+    fresh, asked = fresh_loads(snapshot, loads), asks_reload(state, snapshot)
     if not fresh and not asked:
         return None
     if not loads:
         return _asked_without_load(state)
+    gone = () if fresh else _gone(state, snapshot, listing)
+    check_gone(state, snapshot, gone, written_at(snapshot, loads).strftime(DIGITS))
     reason = "a person asked for it" if asked else f"{len(fresh)} load file(s) are new or changed, first {fresh[0].base}"
     quiet = timedelta(minutes=limits.load_quiet_minutes if state.load_quiet_minutes is None else state.load_quiet_minutes)
     newest = max(file.modified for file in loads)
@@ -242,7 +247,73 @@ def _load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: d
             "reload-waits",
             f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file follows it",
         )
-    return TakeLoad(loads, True, reason)
+    return TakeLoad(loads, True, reason, gone)
+
+
+def _wanted_loads(state: TableState, listing: RawListing) -> tuple[RawFile, ...]:
+    return tuple(file for file in listing.loads if not _is_skipped(state, file))
+
+
+def asks_reload(state: TableState, snapshot: Snapshot) -> bool:
+    """Whether a person wants the table to be loaded again, by request or by a load date that was set back."""
+    return state.request == "reload" or state.last_full_load_text < snapshot.last_full_load
+
+
+def fresh_loads(snapshot: Snapshot, loads: Sequence[RawFile]) -> list[RawFile]:
+    """The load files that are new, or have changed, since the generation was loaded."""
+    known = {item.key: item.etag for item in snapshot.generation.loads}
+    return [file for file in loads if known.get(file.key) != file.etag]
+
+
+def written_at(snapshot: Snapshot, loads: Sequence[RawFile]) -> datetime:
+    """When the first of the load files was written. Of the generation's own files that is told by what it knows of them as well: one that
+    was put back is as old as it was."""
+    times = [file.modified for file in loads]
+    if not fresh_loads(snapshot, loads):
+        known = (item.modified for item in snapshot.generation.loads if item.modified)
+        times += (datetime.strptime(text, MODIFIED).replace(tzinfo=timezone.utc) for text in known)
+    return min(times)
+
+
+def looks_back(state: TableState, snapshot: Snapshot, listing: RawListing) -> bool:
+    """Whether the plan asks for inputs from before `known_from`: of a reload of the same load, or behind a cursor that was moved there."""
+    if not snapshot.known_from:
+        return False
+    if asks_reload(state, snapshot):
+        return not fresh_loads(snapshot, _wanted_loads(state, listing))
+    return state.cursor != snapshot.cursor and (cdc_name(state.cursor) or CdcName("", "")).digits < snapshot.known_from
+
+
+def _gone(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[Input, ...]:
+    """The generation's load files, and the CDC files that were applied since or are awaited, that are not there as they were."""
+    there = {file.key: file.etag for file in (*listing.loads, *listing.cdc)}
+    cdc = {key: item for key, item in {**snapshot.applied, **snapshot.awaited}.items() if cdc_name(key) and not item.is_blank}
+    skipped = set(state.skip_files)
+    return tuple(
+        item
+        for item in (*snapshot.generation.loads, *(cdc[key] for key in sorted(cdc, key=lambda key: (cdc_name(key) or ("", ""), key))))
+        if there.get(item.key) != item.etag and not {item.key, item.key.rsplit("/", 1)[-1]} & skipped
+    )
+
+
+def check_gone(state: TableState, snapshot: Snapshot, gone: Sequence[Input], cdc_from: str) -> None:
+    """Refuse to load the same files again if one of them, or of the CDC files from `cdc_from` on, is among those that are gone: without
+    it the table would lose rows, and the files after it would be applied over the gap."""
+    needed = [item for item in gone if (cdc_name(item.key) or CdcName(cdc_from, "")).digits >= cdc_from]
+    if not needed:
+        return
+    first = needed[0]
+    skip = f"leave it out: `dmslake unblock {state.path.in_shell} --skip-file {first.key.rsplit('/', 1)[-1]}`"
+    wish = "remove the attribute Request" if state.request == "reload" else f"set LastFullLoadDate to {snapshot.last_full_load}"
+    raise blocked(
+        "reload-without-file",
+        f"a reload from the load files that the table has was asked for, and {len(needed)} raw file(s) that its rows come from are not"
+        " there as they were",
+        where=f"s3://{state.path.bucket}/{first.key}",
+        expected=f"ETag {first.etag}",
+        found="no such object, or another ETag",
+        todo=f"reload the table in DMS, or put the file back, or {f'{skip}, or ' if cdc_name(first.key) else ''}keep the rows: {wish}",
+    )
 
 
 def _first_load(snapshot: Snapshot, loads: tuple[RawFile, ...]) -> TakeLoad:
@@ -357,16 +428,16 @@ def _sort_out(
 
 
 def _check_replay(state: TableState, snapshot: Snapshot, listing: RawListing) -> None:
-    """Refuse a cursor that was moved back over a file that raw has no more.
+    """Refuse a cursor that was moved back over a file that raw has no more, and that had rows.
 
     Without it the files before it would put older rows in the place of those it brought.
     """
     if state.cursor == snapshot.cursor:
         return
     cursor, listed = cdc_name(state.cursor), {file.key for file in listing.cdc}
-    for key in sorted(snapshot.applied):
+    for key, item in sorted(snapshot.applied.items()):
         name = cdc_name(key)
-        if name is None or not _is_ahead(name, cursor) or key in listed or {name.base, key} & set(state.skip_files):
+        if name is None or not _is_ahead(name, cursor) or key in listed or item.is_blank or {name.base, key} & set(state.skip_files):
             continue
         raise blocked(
             "replay-without-file",
@@ -405,7 +476,8 @@ def _late_batch(state: TableState, snapshot: Snapshot, listing: RawListing, late
                 where=f"s3://{state.path.bucket}/{key}",
                 expected=f"ETag {item.etag}",
                 found=f"ETag {listed[key].etag}" if key in listed else "no such object",
-                todo=f"put the file back, or reload the table, or `dmslake unblock {state.path.in_shell} --skip-file {late[0].base}`",
+                todo="put the file back, or reload the table in DMS, or leave out the late one: "
+                f"`dmslake unblock {state.path.in_shell} --skip-file {late[0].base}`",
             )
         context.append(listed[key])
     context.sort(key=lambda file: (cdc_name(file.key) or CdcName("", ""), file.key))

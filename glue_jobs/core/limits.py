@@ -29,7 +29,10 @@ class Limits:
         15.0, "minutes", "a reload waits while a load file is younger than this and no newer CDC file exists"
     )
     load_start_margin_minutes: float = _limit(
-        10.0, "minutes", "taken off the first load file's time where the load has no timestamp column, or none that can be right"
+        10.0,
+        "minutes",
+        "taken off the first load file's time where the load has no timestamp column, or none that can be right; of a first load, off its"
+        " least commit time",
     )
     batch_files: int = _limit(1000, "files", "CDC files in one change, at most")
     batch_bytes: int = _limit(256 * MIB, "bytes", "CDC bytes in one change, at most (a single larger file is taken alone)")

@@ -96,7 +96,7 @@ def gone_text(state: TableState, snapshot: Snapshot, listing: RawListing) -> str
     since = f", written {gone.newest.modified}" if gone.newest.modified else ""
     what = f"{len(gone.gone)} of {gone.known} raw file(s) that were applied are gone, the newest {_base(gone.newest)}{since}"
     if not gone.is_all:
-        return f"{what}: the table keeps their rows; a late file or a moved cursor that needs them would block it"
+        return f"{what}: the table keeps their rows; a late file, a moved cursor or a reload that needs them would block it"
     if state.on_raw_files_gone != TRUNCATE:
         return f"{what}: the table keeps their rows (they expired, or DMS deleted them because the source table was truncated or reloads)"
     if listing.expiry is not None and not listing.expiry.is_known:

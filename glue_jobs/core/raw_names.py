@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Any, Callable, NamedTuple
 
+DIGITS = "%Y%m%d%H%M%S"  # a time as the first digits of a CDC name
 TRANSACTIONS = "CDC_TXN-"  # how names of transaction files begin: the changes of all tables, in a folder of their own
 # LOAD + hexadecimal counter, also SEGMENTn_LOAD of a parallel load; or date, time and 0-10 sub-second digits.
 _NAME = re.compile(

@@ -15,9 +15,10 @@ from glue_jobs.core.collation import collated, collated_as, collation_of, parse_
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.partitioning import PartitionField, Partitioning
 from glue_jobs.core.raw_names import is_transactions
-from glue_jobs.core.schema import Column, Schema
+from glue_jobs.core.schema import Column, OldName, Schema
 
 FORMAT = 1
+MODIFIED = "%Y-%m-%dT%H:%M:%SZ"  # of Input.modified
 KINDS = (
     "full-load", "incremental", "late", "cursor", "schema", "widen", "repartition", "rekey", "lost",
     "rollback", "reapply", "repair", "truncate", "apply", "adopt", "erase", "create", "edit", "history",
@@ -62,7 +63,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Input:
-    """A raw file that a change took. rows: −1 where they were not counted (skipped files)."""
+    """A raw file that a change took. rows: −1 where they were not counted (skipped files). modified: as MODIFIED, '' if unknown."""
 
     key: str
     etag: str
@@ -239,6 +240,7 @@ _NESTED: dict[tuple[str, str], type[Any]] = {
     ("ChangeRecord", "skipped"): Input,
     ("ChangeRecord", "added"): DataFile,
     ("ChangeRecord", "schema"): Column,
+    ("Column", "older"): OldName,
     ("ChangeRecord", "partitioning"): PartitionField,
     ("Generation", "loads"): Input,
     ("Checkpoint", "files"): DataFile,

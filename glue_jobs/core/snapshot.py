@@ -184,6 +184,17 @@ def outline(records: Iterable[ChangeRecord]) -> Snapshot:
     return replace(snapshot, files=_LeftOut(), totals=totals)
 
 
+def recalled(snapshot: Snapshot, records: Iterable[ChangeRecord]) -> Snapshot:
+    """The snapshot with the applied inputs that checkpoints have left out. records: the changes that its rows come from, oldest first.
+
+    Skipped inputs are not brought back: a file from before `known_from` that is not among the applied ones may be one of them.
+    """
+    first, end = snapshot.generation.cdc_from, snapshot.known_from
+    items = (item for record in records for item in record.inputs if cdc_name(item.key) and first <= _digits(item.key) < end)
+    older = {item.key: item for item in items if item.key not in snapshot.skipped}
+    return replace(snapshot, applied={**older, **snapshot.applied})
+
+
 def totals_of(snapshot: Snapshot) -> dict[str, int]:
     """The detail TOTALS of a record whose snapshot it is."""
     return {"files": snapshot.file_count, "size_bytes": snapshot.size_bytes}

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from glue_jobs.core.intake import Action
 from glue_jobs.core.partitioning import Partitioning
 from glue_jobs.core.raw_names import RawFile
-from glue_jobs.core.record import Counts, DataFile, ErasedKeys, ErasedVersion, Generation, Given, HistoryAt, Input
+from glue_jobs.core.record import MODIFIED, Counts, DataFile, ErasedKeys, ErasedVersion, Generation, Given, HistoryAt, Input
 from glue_jobs.core.schema import Schema
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot
@@ -110,4 +110,4 @@ class Worker(Protocol):
 
 
 def input_of(file: RawFile, rows: int = -1) -> Input:
-    return Input(file.key, file.etag, file.size, rows, file.modified.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    return Input(file.key, file.etag, file.size, rows, file.modified.strftime(MODIFIED))

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from glue_jobs.aws.objects import list_files
 from glue_jobs.core.erasure import BACK, back_text
 from glue_jobs.core.errors import TableBlocked
-from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, plan_table, signature
+from glue_jobs.core.foreign_folder import check_alone
+from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, asks_reload, looks_back, plan_table, signature
 from glue_jobs.core.raw_gone import UNKNOWN_EXPIRY
 from glue_jobs.core.raw_names import RawListing
-from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.replay import fold_of
+from glue_jobs.core.snapshot import Snapshot, recalled
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import NothingForTable, Task, Work, Worker
 from glue_jobs.protocol.history_table import check_free
 from glue_jobs.protocol.job import Act
+from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.raw import list_raw
 from glue_jobs.protocol.stage import pause_for
 from glue_jobs.protocol.table_run import TableRun
@@ -38,7 +42,7 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
     while True:
         if listed is None or not listed.holds(run):
             listed = _Listed.of(run)
-        action = _plan(run, replace(listed.listing, blank=blank))
+        action = _plan(run, replace(listed.listing, blank=blank), listed.snapshot if listed.change == run.snapshot.change else run.snapshot)
         if isinstance(action, Stopped):
             if listed.change != run.snapshot.change:
                 listed = None  # the next run finds the block by what it lists then
@@ -70,6 +74,8 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
 
 def _take(run: TableRun, worker: Worker, action: Action) -> None:
     def work(change: str) -> Work:
+        if run.snapshot.is_empty:
+            _check_alone(run)
         history = Snapshot()
         if run.state.keeps_history:
             history = run.history()
@@ -82,39 +88,60 @@ def _take(run: TableRun, worker: Worker, action: Action) -> None:
         run.warnings.append(back_text(record.id, record.details[BACK]))
 
 
+def _check_alone(run: TableRun) -> None:
+    """Refuse a first change in a folder that holds objects and is shared with another item's: a reload would replace that table's files
+    as another program's. An empty folder is not looked at further."""
+    path, lake = run.state.path, run.state.lake
+    if next(iter(list_files(run.s3, lake.bucket, lake.key)), None) is not None:
+        wrong = f"if the other item is wrong, correct it, then `dmslake unblock {path.in_shell}`"
+        check_alone(run.state, run.context.table.scan(), f"set out_path of {path.in_shell} to a folder of its own; {wrong}")
+
+
 @dataclass(frozen=True)
 class _Listed:
-    """A table's raw files as they were listed, by what the item said then; change: the snapshot's. A backlog of batches is planned
-    from one listing, and a small run ends without another: what came meanwhile is the next run's."""
+    """A table's raw files as they were listed, by what the item said then; snapshot: of then, with what the plan asks for. A backlog of
+    batches is planned from one listing, and a small run ends without another: what came meanwhile is the next run's."""
 
     listing: RawListing
     at: datetime
     said: tuple[object, ...]
-    change: str
+    snapshot: Snapshot
+
+    @property
+    def change(self) -> str:
+        return self.snapshot.change
 
     @classmethod
     def of(cls, run: TableRun) -> _Listed:
         at = run.context.clock()
-        return cls(list_raw(run.s3, run.state, run.snapshot, run.context.settings.limits), at, _said(run.state), run.snapshot.change)
+        listing = list_raw(run.s3, run.state, run.snapshot, run.context.settings.limits)
+        return cls(listing, at, _said(run.state, run.snapshot), _whole(run, listing))
 
     def holds(self, run: TableRun) -> bool:
         """Whether a batch that was committed since is all that changed for a listing: it leaves out what an earlier cursor asks for."""
         is_young = run.context.clock() - self.at < timedelta(seconds=run.context.settings.limits.listing_seconds)
-        return is_young and self.said == _said(run.state) and run.state.cursor == run.snapshot.cursor
+        return is_young and self.said == _said(run.state, run.snapshot) and run.state.cursor == run.snapshot.cursor
 
 
-def _said(state: TableState) -> tuple[object, ...]:
-    return state.cdc_path, state.on_raw_files_gone, state.late_window_hours, state.has_source
+def _said(state: TableState, snapshot: Snapshot) -> tuple[object, ...]:
+    return state.cdc_path, state.on_raw_files_gone, state.late_window_hours, state.has_source, asks_reload(state, snapshot)
 
 
-def _plan(run: TableRun, listing: RawListing) -> Action:
+def _whole(run: TableRun, listing: RawListing) -> Snapshot:
+    """The run's snapshot. Where the plan looks back beyond it, the change records tell what it has left out: only a job reads them all."""
+    if not looks_back(run.state, run.snapshot, listing):
+        return run.snapshot
+    return recalled(run.snapshot, fold_of(Lineage(run.s3, run.state.lake, run.snapshot.change), run.snapshot.stands_for))
+
+
+def _plan(run: TableRun, listing: RawListing, snapshot: Snapshot) -> Action:
     limits = run.context.settings.limits
     run.mark = signature(run.state, listing)
     if listing.expiry is not None and not listing.expiry.is_known and UNKNOWN_EXPIRY not in run.warnings:
         run.warnings.append(UNKNOWN_EXPIRY)
     # A catalog that fails is tried once per run; the files go on without it, and CatalogPending stays for the next run.
     state = replace(run.state, catalog_pending="") if run.catalog_failed else run.state
-    return plan_table(state, run.snapshot, listing, run.context.clock(), limits)
+    return plan_table(state, snapshot, listing, run.context.clock(), limits)
 
 
 def _sizes(action: Action) -> dict[str, int]:

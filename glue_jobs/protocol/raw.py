@@ -14,6 +14,7 @@ from glue_jobs.aws.buckets import expiry_of
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.pages import iter_passing, list_passing
 from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.intake import asks_reload
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate
@@ -37,7 +38,9 @@ def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> 
 
 def _window(state: TableState, snapshot: Snapshot, limits: Limits) -> str | None:
     """The digits of the first CDC name that matters, None for all. The earlier of the item's and the head's cursor counts, because a
-    person may have moved the item's."""
+    person may have moved the item's. A reload that a person asked for needs all of the generation's files."""
+    if asks_reload(state, snapshot):
+        return None
     hours = limits.late_window_hours if state.late_window_hours is None else state.late_window_hours
     starts = [window_start(cursor, hours) for cursor in (state.cursor, snapshot.cursor)]
     return None if None in starts else min(text for text in starts if text is not None)

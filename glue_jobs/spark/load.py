@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 
 from glue_jobs.aws.objects import list_files
 from glue_jobs.core.errors import blocked
-from glue_jobs.core.intake import TakeLoad
+from glue_jobs.core.intake import TakeLoad, check_gone, fresh_loads, written_at
 from glue_jobs.core.partitioning import check_partitioning
+from glue_jobs.core.raw_names import DIGITS
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Counts, Generation
 from glue_jobs.core.schema_change import reconcile
 from glue_jobs.core.state import DATE_FORMAT
+from glue_jobs.core.verify import change_in_name
 from glue_jobs.core.work import Task, Work
 from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engines
@@ -26,8 +28,6 @@ from glue_jobs.spark.raw_notes import raw_notes
 from glue_jobs.spark.sizes import expected_bytes
 from glue_jobs.spark.table_rows import TablePlan, write_table
 from glue_jobs.spark.timestamps import find_timestamp
-
-DIGITS = "%Y%m%d%H%M%S"
 
 
 @dataclass(frozen=True)
@@ -51,24 +51,25 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
     check_partitioning(state.partitioning, schema, str(state.path))
     shape = Shape(str(state.path), schema, state.primary_key, state.partitioning, state.empty_partition.lower() == "null")
     timestamp, first_time = find_timestamp(engine, place, state.timestamp_column, heads)
+    cdc_from = _cdc_from(place, task, action, first_time)
+    check_gone(state, snapshot, action.gone, cdc_from)
     sources = tuple(UnitSource(unit) for head in heads for unit in units_of(head))
     plan = TablePlan(sources, True, expected_bytes(place, shape, heads), sum(head.rows for head in heads), by_key=True)
     added = write_table(engine, place, shape, plan)
+    inputs = tuple(head.input() for head in heads)
+    known = {} if fresh_loads(snapshot, action.files) else {item.key: item for item in snapshot.generation.loads}
     work = Work(
         kind="full-load",
         schema=schema,
         primary_key=state.primary_key,
         partitioning=state.partitioning,
-        generation=Generation(
-            snapshot.generation.number + 1,
-            tuple(head.input() for head in heads),
-            _cdc_from(place, action, first_time) if action.reload or state.cdc_path else snapshot.generation.cdc_from,
-        ),
+        # What is known of the same files stays: their time does not change by being put back.
+        generation=Generation(snapshot.generation.number + 1, tuple(known.get(item.key, item) for item in inputs), cdc_from),
         added=tuple(added),
         superseded=tuple(snapshot.files),
         taken_over=foreign_files(place, task),
         counts=Counts(inserted=sum(file.rows for file in added), deleted=snapshot.rows, input_rows=sum(head.rows for head in heads)),
-        inputs=tuple(head.input() for head in heads),
+        inputs=inputs,
         timestamp_column=timestamp,
         cursor_after="",
         last_full_load=max(file.modified for file in action.files).strftime(DATE_FORMAT),
@@ -92,6 +93,16 @@ def foreign_files(place: Place, task: Task) -> tuple[str, ...]:
         return ()
     lake = task.state.lake
     found = [file for file in list_files(place.s3, lake.bucket, lake.key) if file.size and not file.base.startswith(("_", "."))]
+    ours = [file.key for file in found if change_in_name(file.key)]
+    if ours:
+        raise blocked(
+            "lake-folder-taken",
+            f"the lake's folder holds {len(ours)} data file(s) that dmslake wrote and this table does not have",
+            where=f"s3://{lake.bucket}/{ours[0]}",
+            expected="an empty folder for a table's first change",
+            todo=f"set out_path of {task.state.path.in_shell} to another folder; if its change records were deleted, restore them; "
+            "if a copy of a lake table was put there, move it away",
+        )
     if found and task.state.request != "reload":
         raise blocked(
             "adopt-or-reload",
@@ -104,14 +115,27 @@ def foreign_files(place: Place, task: Task) -> tuple[str, ...]:
     return tuple(file.key[len(lake.key) :] for file in found)
 
 
-def _cdc_from(place: Place, action: TakeLoad, first_time: str) -> str:
-    """The digits of the first CDC name that belongs to a reload: from its least commit time, else its first file's time less a margin.
+def _cdc_from(place: Place, task: Task, action: TakeLoad, first_time: str) -> str:
+    """The digits of the first CDC name that belongs to the load, '' for all: from its least commit time, else, for a reload, its first
+    file's time less a margin.
 
     A commit time later than that file is none: what is taken for it may be another text with times in it, and files would be left out.
-    It is also that of a first load whose changes come in transaction files: their folder is older than the table.
+    A first load goes by its commit times alone, less the margin: where a raw folder was copied, all CDC names are from before the files'
+    times. One whose changes come in transaction files is as a reload: their folder is older than the table.
     """
-    written = min(file.modified for file in action.files)
+    written = written_at(task.snapshot, action.files)
+    margin = timedelta(minutes=place.limits.load_start_margin_minutes)
     digits = "".join(char for char in first_time[:19] if char.isdigit())
-    if digits and digits <= written.strftime(DIGITS):
-        return digits
-    return (written - timedelta(minutes=place.limits.load_start_margin_minutes)).strftime(DIGITS)
+    is_time = bool(digits) and digits <= written.strftime(DIGITS)
+    if action.reload or task.state.cdc_path:
+        return digits if is_time else (written - margin).strftime(DIGITS)
+    return task.snapshot.generation.cdc_from or (_earlier(digits, margin) if is_time else "")
+
+
+def _earlier(digits: str, margin: timedelta) -> str:
+    """The digits of the time that is earlier by the margin, '' where there is none: a source may have the year 0."""
+    try:
+        start = datetime.strptime(digits, DIGITS).replace(tzinfo=timezone.utc) - margin
+    except (ValueError, OverflowError):
+        return ""
+    return start.strftime(DIGITS) if start.year >= 1000 else ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
-from glue_jobs.core.intake import Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, plan_table, signature
+from glue_jobs.core.intake import Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, looks_back, plan_table, signature, written_at
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.raw_names import RawFile
@@ -136,7 +137,7 @@ def test_a_reload_begins_when_cdc_follows_or_it_is_quiet(files: tuple[RawFile, .
 @pytest.mark.parametrize("edits", [{"Request": "reload"}, {"LastFullLoadDate": "2024-04-30"}, {"LastFullLoadDate": "null"}])
 def test_a_person_may_ask_for_a_reload(edits: dict[str, Any]) -> None:
     """By request, or by setting the load date back, as users of the AWS sample do."""
-    action = plan(loaded([cdc(1)], at=1), load(), cdc(2), **edits)
+    action = plan(loaded([cdc(1)], at=1), load(), cdc(1), cdc(2), **edits)
 
     assert action == TakeLoad((load(),), True, "a person asked for it")
 
@@ -150,6 +151,100 @@ def test_a_later_load_date_asks_for_nothing() -> None:
 def test_a_reload_without_load_files_is_refused(snapshot: Snapshot) -> None:
     """Never an empty table."""
     assert stopped(plan(snapshot, cdc(1), Request="reload")) == "no-load-files"
+
+
+LATER = 60 * 31  # minutes: named an hour after the load's files were written
+TWO = [load(1), load(2)]
+
+
+def reloaded(*files: RawFile, snapshot: Snapshot | None = None, **edits: Any) -> object:
+    """What is planned where the load files 1 and 2 and then three CDC files were applied, and a reload is asked for."""
+    applied = [cdc(LATER + number) for number in range(3)]
+    return plan(snapshot or loaded(applied, at=LATER + 2, loads=TWO), *files, **{"Request": "reload", **edits})
+
+
+@pytest.mark.parametrize(
+    ("files", "first"),
+    [
+        ((load(1), *map(cdc, range(LATER, LATER + 3))), load(2)),
+        ((*TWO, cdc(LATER), cdc(LATER + 2)), cdc(LATER + 1)),
+        ((*TWO, cdc(LATER), cdc(LATER + 1), cdc(LATER + 2, etag="anew")), cdc(LATER + 2)),
+    ],
+    ids=["load", "cdc", "changed"],
+)
+@pytest.mark.parametrize("edits", [{}, {"Request": "null", "LastFullLoadDate": "2024-04-30"}])
+def test_a_reload_of_the_same_load_needs_all_its_files(files: tuple[RawFile, ...], first: RawFile, edits: dict[str, Any]) -> None:
+    """Half a load, or a load with a gap in what came after it, would be rows lost."""
+    action = reloaded(*files, **edits)
+
+    assert stopped(action) == "reload-without-file"
+    assert isinstance(action, Stopped)
+    assert first.key in action.by.message
+    assert ("--skip-file" in action.by.todo) == (first not in TWO)
+    assert ("LastFullLoadDate to 2024-05-01" if edits else "attribute Request") in action.by.todo
+
+
+def test_a_reload_of_the_same_load_needs_what_a_rollback_made_pending() -> None:
+    """It will not bring what the awaited file has."""
+    snapshot = loaded([cdc(LATER)], at=LATER, loads=TWO, awaited={cdc_key(LATER + 1): taken(cdc(LATER + 1))})
+
+    assert stopped(reloaded(*TWO, cdc(LATER), cdc(LATER + 2), snapshot=snapshot)) == "reload-without-file"
+    assert isinstance(reloaded(*TWO, *map(cdc, range(LATER, LATER + 3)), snapshot=snapshot), TakeLoad)
+
+
+def test_a_person_may_reload_without_a_file() -> None:
+    """By its name, and no other one."""
+    files = (*TWO, cdc(LATER), cdc(LATER + 2))
+
+    assert isinstance(reloaded(*files, SkipFiles=cdc(LATER + 1).base), TakeLoad)
+    assert stopped(reloaded(*files, SkipFiles=cdc(LATER).base)) == "reload-without-file"
+
+
+@pytest.mark.parametrize("files", [(load(1, etag="anew"),), (*TWO, load(3))])
+def test_a_reload_of_a_newer_load_needs_no_file_of_the_old_one(files: tuple[RawFile, ...]) -> None:
+    """DMS deletes them."""
+    action = reloaded(*files)
+
+    assert isinstance(action, TakeLoad)
+    assert not action.gone
+
+
+def test_which_files_from_before_the_loads_own_belong_to_it_is_left_to_the_load() -> None:
+    """Its least commit time tells, and is not read for a plan."""
+    snapshot = loaded([cdc(1), cdc(LATER)], at=LATER, loads=TWO)
+
+    assert reloaded(*TWO, cdc(LATER), snapshot=snapshot) == TakeLoad(tuple(TWO), True, "a person asked for it", (taken(cdc(1)),))
+
+
+def test_a_load_file_that_was_put_back_is_as_old_as_it_was() -> None:
+    """Or else the CDC files from before it was put back would not belong to it."""
+    known = replace(taken(load()), modified="2024-04-30T12:00:00Z")
+    snapshot = loaded(generation=Generation(1, (known,)))
+    back = [load(modified=NOW)]
+
+    found = [written_at(snapshot, back), written_at(snapshot, [load(modified=NOW, etag="anew")]), written_at(loaded(), back)]
+
+    assert found == [datetime(2024, 4, 30, 12, tzinfo=timezone.utc), NOW, NOW]
+
+
+@pytest.mark.parametrize(
+    ("edits", "files", "expected"),
+    [
+        ({}, [load()], False),
+        ({"Request": "reload"}, [load()], True),
+        ({"Request": "reload"}, [load(etag="anew")], False),
+        ({"Request": "reload", "SkipFiles": load(2).base}, [load(), load(2)], True),
+        ({"LastIncrementalFile": cursor(6)}, [load()], False),
+        ({"LastIncrementalFile": cursor(4)}, [load()], True),
+        ({"LastIncrementalFile": "0.parquet"}, [load()], True),
+    ],
+)
+def test_only_what_a_person_asks_for_looks_back_beyond_the_snapshot(edits: dict[str, Any], files: list[RawFile], expected: bool) -> None:
+    """And only where the snapshot has left something out."""
+    snapshot = loaded([cdc(9)], at=9, known_from="20240501000500")
+
+    assert looks_back(state_of(snapshot, **edits), snapshot, listing_of(*files)) is expected
+    assert not looks_back(state_of(snapshot, **edits), replace(snapshot, known_from=""), listing_of(*files))
 
 
 def test_a_load_file_may_be_skipped() -> None:

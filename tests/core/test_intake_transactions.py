@@ -89,6 +89,14 @@ def test_a_late_file_without_a_row_needs_no_ranking() -> None:
     assert isinstance(planned(snapshot, listing(*files[:-1], blank=(3,))), Rest)
 
 
+def test_a_reload_or_a_replay_needs_no_file_without_a_row() -> None:
+    """It would bring nothing."""
+    snapshot = replace(at(5), applied={**at(5, txn(2), rows=3).applied, **at(5, txn(4), txn(5), rows=0).applied})
+
+    assert planned(snapshot, listing(load(), txn(2)), Request="reload") == TakeLoad((load(),), True, "a person asked for it")
+    assert planned(snapshot, listing(load(), txn(2)), LastIncrementalFile=txn(1).base) == TakeBatch((txn(2),))
+
+
 def test_files_without_a_row_are_no_context_of_a_late_one() -> None:
     """They may be gone, and are not read."""
     snapshot = replace(at(5), applied={**at(5, txn(2), rows=3).applied, **at(5, txn(4), txn(5), rows=0).applied})

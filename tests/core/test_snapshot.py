@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.record import ChangeRecord, Counts, Generation, Input, from_json, to_json
-from glue_jobs.core.snapshot import CHECKPOINT_ALWAYS_FILES, CHECKPOINT_EVERY, Snapshot, apply, checkpoint_due, checkpoint_of, replay
+from glue_jobs.core.snapshot import (
+    CHECKPOINT_ALWAYS_FILES,
+    CHECKPOINT_EVERY,
+    Snapshot,
+    apply,
+    checkpoint_due,
+    checkpoint_of,
+    recalled,
+    replay,
+)
 from tests.core.records import data_file, history, minimal
 
 STEPS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=25)
@@ -174,3 +183,23 @@ def test_the_table_counts_its_files() -> None:
     snapshot = Snapshot(files={file.path: file for file in (data_file("a", 2), data_file("b", 3))})
 
     assert (snapshot.rows, snapshot.size_bytes) == (5, 50)
+
+
+def test_records_tell_what_checkpoints_have_forgotten() -> None:
+    """What was applied in this generation, with its last ETag; what was skipped since stays skipped, what is remembered stays as it is."""
+    records = [
+        minimal(kind="full-load", inputs=(Input("raw/LOAD00000001.parquet", "e"),)),
+        minimal(inputs=(cdc(1), cdc(2), cdc(3), cdc(5))),
+        minimal(kind="late", inputs=(replace(cdc(3), etag="again"), cdc(4), replace(cdc(9), etag="old"))),
+    ]
+    snapshot = Snapshot(
+        applied={cdc(9).key: cdc(9)},
+        skipped={cdc(5).key: cdc(5)},
+        generation=Generation(1, (), "20240502"),
+        known_from="20240508120000",
+    )
+
+    found = recalled(snapshot, records)
+
+    assert dict(found.applied) == {item.key: item for item in (cdc(2), replace(cdc(3), etag="again"), cdc(4), cdc(9))}
+    assert replace(found, applied=snapshot.applied) == snapshot

@@ -274,3 +274,21 @@ def test_a_history_is_kept_over_files_without_a_row(shop: Shop) -> None:
     kept = check_history(table)
     assert table.run("BackfillHistory") == 0
     assert len(check_history(table)) == len(kept)
+
+
+def test_late_files_without_a_row_do_not_move_the_cursor_back(shop: Shop) -> None:
+    """As many as a change takes: what lies beyond them was applied, or a person skipped it."""
+    table = shop.orders
+    skipped = shop.write(*shop.of(table, ("D", 1, "one", 1)), minute=10)
+    table.edit(LastIncrementalFile=f"{shop.bucket}/{skipped}")
+    last = shop.write(*shop.of(table, ("D", 2, "two", 2)), minute=11)
+    table.sync()
+    late = [shop.write(*BLANK, minute=minute) for minute in (3, 4)]
+
+    table.sync(batch_files="2")
+
+    assert [item.key for item in table.head().inputs] == late
+    assert table.item()["LastIncrementalFile"] == f"{shop.bucket}/{last}"
+    table.sync()
+    assert table.rows() == [LOADED[0], LOADED[2]]
+    assert {skipped} == set(table.snapshot().skipped)

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta, timezone
 import pyarrow as pa
 import pytest
 
-from infra.local.dms_files import DmsRow, cdc_file_name
+from infra.local.dms_files import DmsRow, cdc_file_name, load_file_name
 from tests.lake import START
 from tests.spark.tables import SHOP, WorkTable
 from tests.work_tables import MakeTable
@@ -129,6 +129,28 @@ def test_a_load_without_rows_is_an_empty_table(new_table: MakeTable) -> None:
     assert table.run() == 0
 
     assert table.rows() == _rows(1)
+
+
+@pytest.mark.parametrize("empty", [1, 2])
+def test_a_load_file_without_rows_does_not_hide_the_commit_time(new_table: MakeTable, empty: int) -> None:
+    """It says nothing of a column's values, whether it comes first or last."""
+    table = new_table(timestamp_column="committed")
+    table.load([], empty)
+    table.put_raw(load_file_name(3 - empty), table.parquet(DmsRow("I", row, START) for row in _rows(1, 2)))
+
+    _loaded(table)
+
+    assert table.snapshot().timestamp_column == "committed"
+
+
+def test_without_any_row_no_column_is_the_commit_time(new_table: MakeTable) -> None:
+    """The first text column need not be."""
+    table = new_table(pa.schema([("name", pa.string()), ("id", pa.int64())]))
+    table.load([])
+
+    _loaded(table)
+
+    assert table.snapshot().timestamp_column == ""
 
 
 def test_a_table_without_a_key_keeps_every_row(new_table: MakeTable) -> None:

@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.intake import TakeLoad
 from glue_jobs.core.raw_names import RawFile
-from glue_jobs.core.record import DataFile
+from glue_jobs.core.record import DataFile, Generation
 from glue_jobs.core.schema import Column
+from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark import key_columns, load, merge_file, row_balance, row_batches
 from glue_jobs.spark.condition import filtered
 from glue_jobs.spark.data_files import DataFileWriter, read_data_file, read_rows
@@ -172,19 +174,27 @@ def test_a_data_file_needs_a_column() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first_time", "digits"),
+    ("first_time", "digits", "of_first_load"),
     [
-        ("2024-05-01 11:00:03.5", "20240501110003"),
-        ("2024-05-01 11:59:30", "20240501115930"),
-        ("2024-05-01 12:00:01", "20240501115000"),
-        ("2031-01-01 00:00:00", "20240501115000"),
-        ("", "20240501115000"),
+        ("2024-05-01 11:00:03.5", "20240501110003", "20240501105003"),
+        ("2024-05-01 11:59:30", "20240501115930", "20240501114930"),
+        ("2024-05-01 12:00:01", "20240501115000", ""),
+        ("2031-01-01 00:00:00", "20240501115000", ""),
+        ("0000-00-00 00:00:00", "00000000000000", ""),
+        ("0001-01-01 00:00:00", "00010101000000", ""),
+        ("0998-01-01 00:00:00", "09980101000000", ""),
+        ("", "20240501115000", ""),
     ],
 )
-def test_a_reload_leaves_no_file_out_for_a_time_to_come(first_time: str, digits: str) -> None:
-    """A text column may hold times of the future, and look like the commit time."""
+def test_a_load_leaves_no_file_out_for_a_time_to_come(first_time: str, digits: str, of_first_load: str) -> None:
+    """A text column may hold times of the future, and look like the commit time. A first load goes by no file's time."""
     noon = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
     files = [RawFile("LOAD00000002.parquet", 1, "e", noon + timedelta(hours=1)), RawFile("LOAD00000001.parquet", 1, "e", noon)]
     place: Any = SimpleNamespace(limits=SimpleNamespace(load_start_margin_minutes=10))
 
-    assert load._cdc_from(place, SimpleNamespace(files=files), first_time) == digits  # type: ignore[arg-type]
+    found = []
+    for is_reload, cdc_path, known in ((True, "", ""), (False, "s3://raw/changes/", ""), (False, "", ""), (False, "", "2023")):
+        task: Any = SimpleNamespace(state=SimpleNamespace(cdc_path=cdc_path), snapshot=Snapshot(generation=Generation(1, (), known)))
+        found.append(load._cdc_from(place, task, TakeLoad(tuple(files), is_reload, ""), first_time))
+
+    assert found == [digits, digits, of_first_load, "2023"]

@@ -1,0 +1,173 @@
+"""A load over which files are gone, or which is younger than some: nothing is applied over a gap, and nothing older over the load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from glue_jobs.aws.objects import list_files
+from glue_jobs.core.work import Work
+from glue_jobs.protocol.commit import make_record
+from infra.local.dms_files import DmsRow, cdc_file_name
+from tests.core.tables import cdc, cursor, loaded, state_of
+from tests.lake import START
+from tests.spark.tables import WorkTable
+from tests.work_tables import MakeTable
+
+NONE_IS_LATE = {"LateWindowHours": "0", "LoadQuietMinutes": "0"}  # what was applied is forgotten at once
+
+
+def named_after_now(minutes: float) -> str:
+    return cdc_file_name(datetime.now(timezone.utc) + timedelta(minutes=minutes))
+
+
+@pytest.fixture
+def make(new_table: MakeTable) -> Callable[[], WorkTable]:
+    """Makes tables of two load files and four changes, one CDC file each: the rows 1 to 6."""
+
+    def made() -> WorkTable:
+        table = new_table()
+        table.edit(**NONE_IS_LATE)
+        for number in (1, 2):
+            table.load([(number, "loaded", 0)], number=number)
+        for number in range(3, 7):
+            table.cdc([("I", (number, "inserted", 0))], name=named_after_now(number))
+        table.sync(batch_files="1")
+        return table
+
+    return made
+
+
+def raw_names(table: WorkTable) -> list[str]:
+    """CDC files first, in their order."""
+    return [file.base for file in list_files(table.clients.s3, table.path.bucket, table.path.raw.key)]
+
+
+@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize("word", [{"Request": "reload"}, {"LastFullLoadDate": "1900-01-01 00:00:00"}])
+def test_a_reload_of_the_same_load_takes_all_of_it_or_nothing(make: Callable[[], WorkTable], place: int, word: dict[str, str]) -> None:
+    """Any of its files may have expired, or have been cleaned away, also one that the snapshot remembers no more."""
+    table = make()
+    rows, head, gone = table.rows(), table.item()["Head"], raw_names(table)[place]
+    table.delete_raw(gone)
+    table.edit(**word)
+
+    error = table.blocked()
+
+    assert error["code"] == "reload-without-file"
+    assert gone in error["message"]
+    assert (table.rows(), table.item()["Head"]) == (rows, head)
+
+
+def test_a_reload_without_a_file_that_is_back_or_left_out(make: Callable[[], WorkTable]) -> None:
+    """By its bytes, or by a person's word."""
+    table = make()
+    rows, (back, out) = table.rows(), raw_names(table)[:2]
+    data = {name: table.clients.s3.get_object(Bucket="raw", Key=table.path.raw.key + name)["Body"].read() for name in (back, out)}
+    for name in data:
+        table.delete_raw(name)
+    table.edit(Request="reload")
+    assert table.blocked()["code"] == "reload-without-file"
+
+    table.put_raw(back, data[back])
+    table.edit(SkipFiles=out)
+    table.sync()
+
+    assert table.head().kind == "incremental"
+    assert table.rows() == [row for row in rows if row[0] != 4]
+    assert "Request" not in table.item()
+
+
+@pytest.mark.parametrize("second", [-700, 5])
+def test_a_reload_of_the_same_load_needs_what_was_written_since_its_first_row(new_table: MakeTable, second: int) -> None:
+    """Its commit times tell which CDC files that are: here all of them are years older than the load file."""
+    table = new_table(timestamp_column="ts")
+    table.edit(LoadQuietMinutes="0")
+    table.put_raw("LOAD00000001.parquet", table.parquet([DmsRow("I", (1, "loaded", 0), START)]))
+    names = [cdc_file_name(START + timedelta(seconds=at)) for at in sorted((second, 9))]
+    for name in names:
+        table.put_raw(name, table.parquet([DmsRow("I", (int(name[9:15]), name, 0), START)]))
+    table.sync()
+    table.delete_raw(names[0])
+    table.edit(Request="reload")
+
+    if second > 0:
+        assert table.blocked()["code"] == "reload-without-file"
+    else:
+        table.sync()
+        assert len(table.rows()) == 2
+
+
+def test_a_load_that_was_put_back_keeps_its_changes(new_table: MakeTable) -> None:
+    """All its files are younger than the CDC files then; also the next time."""
+    table = new_table()
+    table.edit(LoadQuietMinutes="0")
+    load = table.parquet([("I", (1, "loaded", 0))])
+    table.put_raw("LOAD00000001.parquet", load)
+    table.cdc([("I", (2, "inserted", 0))], name=named_after_now(1 / 60))
+    table.sync()
+    time.sleep(3)
+    table.put_raw("LOAD00000001.parquet", load)
+
+    for _ in range(2):
+        table.edit(Request="reload")
+        table.sync(load_start_margin_minutes="0")
+        assert [row[0] for row in table.rows()] == [1, 2]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_cursor_moved_far_back_finds_every_gap(make: Callable[[], WorkTable], place: int) -> None:
+    """Only the last file is remembered; what the others were is in the change records."""
+    table = make()
+    rows, names = table.rows(), raw_names(table)[:4]
+    table.delete_raw(names[place])
+    table.edit(LastIncrementalFile=str(table.path) + "0.parquet")
+
+    error = table.blocked()
+
+    assert error["code"] == "replay-without-file"
+    assert names[place] in error["message"]
+    table.edit(SkipFiles=names[place])
+    table.sync(batch_files="2")
+    assert table.rows() == rows
+    assert table.item()["LastIncrementalFile"] == str(table.path) + names[3]
+
+
+@pytest.mark.parametrize(("column", "left_out"), [("ts", True), (None, False)])
+def test_a_first_load_goes_on_from_its_own_commit_times(new_table: MakeTable, column: str | None, left_out: bool) -> None:
+    """DMS loaded the table again before anybody read it, and left the CDC files of before: they would put old rows in the place of the
+    load's. Without commit times nothing tells them apart: a file's own time is that of a copy, where the raw folder was copied."""
+    table = new_table(timestamp_column=column)
+
+    def put(name: str, *rows: Any, days: float) -> None:
+        table.put_raw(name, table.parquet([DmsRow(op, row, START + timedelta(days=days)) for op, row in rows]))
+
+    for days in (-9, -5):
+        put(cdc_file_name(START + timedelta(days=days)), ("U", (1, f"old {days}", 0)), ("I", (9, "gone since", 0)), days=days)
+    put("LOAD00000001.parquet", ("I", (1, "loaded", 0)), ("I", (2, "loaded", 0)), days=0)
+    put(cdc_file_name(START - timedelta(minutes=5)), ("U", (2, "within the margin", 0)), days=0)
+    put(cdc_file_name(START + timedelta(days=1)), ("I", (3, "new", 0)), days=1)
+
+    table.sync()
+
+    found = {row[-3]: row[-2] for row in table.rows()}
+    assert found == ({} if left_out else {9: "gone since"}) | {1: "loaded" if left_out else "old -5", 2: "within the margin", 3: "new"}
+    assert table.head().generation.cdc_from == ("20240501115000" if left_out else "")
+
+
+@pytest.mark.parametrize(
+    ("at", "after", "refused"), [(9, 8, True), (9, 0, True), (9, 9, False), (9, 10, False), (0, 0, False), (0, 1, False)]
+)
+def test_no_record_says_that_a_batch_moved_the_cursor_back(at: int, after: int, refused: bool) -> None:
+    """From where the item has it, which is a person's to move: what lies beyond would be applied again."""
+    snapshot = loaded([cdc(12)], at=12)
+    work = Work("incremental", snapshot.schema, ("id",), (), snapshot.generation, cursor_after=cursor(after) if after else "")
+    state = state_of(snapshot, LastIncrementalFile=cursor(at) if at else "0.parquet")
+
+    with pytest.raises(AssertionError, match="move the cursor back") if refused else nullcontext():
+        make_record(state, snapshot, work, "0000000002-000001-0000000b", now=START, run_id="", window_hours=24)

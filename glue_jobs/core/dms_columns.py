@@ -27,16 +27,24 @@ def parse_before_images(text: str) -> tuple[str, ...]:
 def before_images(names: Sequence[str], patterns: Sequence[str] = BEFORE_IMAGES) -> dict[str, str]:
     """Column → the column with its values before an update.
 
-    Before images are the last columns, and each stands for one before them: a source's own BI_… column is told apart by that.
+    Before images are the last columns, and each stands for one before them: a source's own BI_… column is told apart by that. The change
+    sequence may stand anywhere, as where a task adds it after them.
     """
-    data = list(names)
+    data = [name for name in names if name != SEQUENCE_COLUMN]
+    sequence = {SEQUENCE_COLUMN}.intersection(names)
     images: dict[str, str] = {}
     while data:
-        column = next((found for pattern in patterns if (found := _column_of(data[-1], pattern)) in data[:-1]), None)
+        before = sequence.union(data[:-1])
+        column = next((found for pattern in patterns if (found := _column_of(data[-1], pattern)) in before), None)
         if column is None:
             break
         images[column] = data.pop()
     return dict(reversed(images.items()))
+
+
+def image_of(image: str, column: str, other: str, patterns: Sequence[str] = BEFORE_IMAGES) -> str:
+    """The name that the before image of `other` has where that of `column` has this one."""
+    return next(pattern.replace("*", other) for pattern in patterns if _column_of(image, pattern) == column)
 
 
 def _column_of(name: str, pattern: str) -> str | None:
@@ -48,6 +56,5 @@ def _column_of(name: str, pattern: str) -> str | None:
 
 def excluded_columns(names: Sequence[str], patterns: Sequence[str] = BEFORE_IMAGES) -> tuple[str, ...]:
     """Those of a file's columns that the lake does not take up, `Op` aside: the change sequence and before images."""
-    images = tuple(before_images(names, patterns).values())
-    sequence = [SEQUENCE_COLUMN] if SEQUENCE_COLUMN in names and SEQUENCE_COLUMN not in images else []
-    return (*sequence, *images)
+    sequence = [SEQUENCE_COLUMN] if SEQUENCE_COLUMN in names else []
+    return (*sequence, *before_images(names, patterns).values())

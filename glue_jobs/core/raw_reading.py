@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glue_jobs.core.csv_form import CsvForm, form_of_details
+from glue_jobs.core.dms_columns import before_images, image_of
+from glue_jobs.core.raw_names import cdc_name
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.schema import Schema
 
@@ -23,6 +26,26 @@ class Reading:
     form: CsvForm = CsvForm()
     beside: Schema = ()
     state_table: str = "DMSCDC_Controller"
+
+    def renamed(self, file: str, names: Sequence[str], patterns: Sequence[str]) -> dict[str, str]:
+        """Name → the lake's, of those columns of a file that were renamed in the lake after the files around it had been applied, and of
+        their before images. file: its key or address; patterns: of the names of before images.
+
+        A file that would then have a name twice has the new name already: it is read as it is.
+        """
+        cdc = cdc_name(file)
+        if cdc is None:
+            return {}
+        now = {
+            old.name: column.name
+            for column in self.lake
+            for old in column.older
+            if old.name in names and old.name != column.name and (last := cdc_name(old.until)) is not None and cdc <= last
+        }
+        images = before_images(names, patterns)
+        now.update({images[old]: image_of(images[old], old, new, patterns) for old, new in now.items() if old in images})
+        after = [now.get(name, name) for name in names]
+        return now if len(set(after)) == len(after) else {}
 
 
 def reading_again(record: ChangeRecord) -> Reading:

@@ -78,14 +78,23 @@ ARROW_TO_LAKE: dict[str, str] = {
 
 
 @dataclass(frozen=True)
+class OldName:
+    """A name that a column has in raw files up to the cursor `until`: it was renamed when they were applied."""
+
+    name: str
+    until: str
+
+
+@dataclass(frozen=True)
 class Column:
     """A column of a lake table. `absent`: the source has not sent it lately; the lake keeps it, new rows have null. `added`: it came after
-    the load, so that its place here need not be its place at the source."""
+    the load, so that its place here need not be its place at the source. `older`: its names before it was renamed, since the load."""
 
     name: str
     type: str
     absent: bool = False
     added: bool = field(default=False, compare=False)
+    older: tuple[OldName, ...] = field(default=(), compare=False)
 
 
 Schema = tuple[Column, ...]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from glue_jobs.core.errors import blocked
-from glue_jobs.core.schema import Column, Schema, find, takes_texts, widened
+from glue_jobs.core.schema import Column, OldName, Schema, find, takes_texts, widened
 
 FileSchema = tuple[str, Schema]  # raw key, its data columns in lake types
 
@@ -36,8 +36,9 @@ def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: 
         _check_case(table, key, columns)
     added = [name for name in columns if find(lake, name) is None]
     gone = [column.name for column in lake if not column.absent and column.name not in sent and not late]
-    if not accept:
-        _check_renames(table, lake, batch)
+    asked = None if accept else next(possible_renames(lake, batch), None)
+    if asked:
+        raise _ambiguous(table, batch[asked[0]][0], *asked[1:])
     present = {column.name for _, schema in batch[-1:] for column in schema} if batch else sent
     if late:
         present = (present - {column.name for column in lake}) | {column.name for column in lake if not column.absent}
@@ -82,20 +83,21 @@ def _check_case(table: str, key: str, columns: dict[str, Column]) -> None:
             )
 
 
-def _check_renames(table: str, lake: Schema, batch: Sequence[FileSchema]) -> None:
-    """Refuse a file with a new column that lacks one which was there until then.
+def possible_renames(lake: Schema, batch: Sequence[FileSchema]) -> Iterator[tuple[int, list[str], list[str]]]:
+    """(place in the batch, columns that are gone, columns that are new) of each file with a new column that lacks one which was there until
+    then: a person must say what that is.
 
     File by file, as if each were a batch: what is a rename must not depend on how many files a run takes. One that begins with rows from
     before a column was added, as DMS repeats them, is none; nor are a column that goes in one file and another that comes in a later one.
     """
     known = {column.name for column in lake}
     there = [column.name for column in lake if not column.absent]
-    for key, schema in batch if lake else ():
+    for at, (_, schema) in enumerate(batch if lake else ()):
         names = [column.name for column in schema]
         new = [name for name in names if name not in known]
         gone = [name for name in there if name not in names]
         if new and gone:
-            raise _ambiguous(table, key, gone, new)
+            yield at, gone, new
         known, there = known | {*names}, names
 
 
@@ -108,8 +110,9 @@ def _ambiguous(table: str, key: str, gone: list[str], added: list[str]) -> Excep
     )
 
 
-def renamed(schema: Schema, old: str, new: str) -> Schema:
-    """The schema with one column renamed; refuses names that are not there or taken."""
+def renamed(schema: Schema, old: str, new: str, until: str) -> Schema:
+    """The schema with one column renamed; refuses names that are not there or taken. until: the cursor, up to which raw files have the old
+    name."""
     if find(schema, old) is None or any(column.name.lower() == new.lower() for column in schema if column.name != old):
         names = ", ".join(column.name for column in schema)
         raise blocked(
@@ -118,4 +121,6 @@ def renamed(schema: Schema, old: str, new: str) -> Schema:
             expected="a column that is there and a new name",
             found=names,
         )
-    return tuple(replace(column, name=new) if column.name == old else column for column in schema)
+    return tuple(
+        replace(column, name=new, older=(*column.older, OldName(old, until))) if column.name == old else column for column in schema
+    )

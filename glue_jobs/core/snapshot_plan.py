@@ -92,6 +92,7 @@ class Manifest:
 
 def manifest_json(manifest: Manifest) -> str:
     said = {"format": FORMAT, **asdict(manifest)}
+    said["schema"] = [{name: value for name, value in column.items() if name != "older"} for column in said["schema"]]
     said["files"] = [{name: value for name, value in file.items() if name not in ("upload", "origin")} for file in said["files"]]
     return json.dumps(said, indent=1, ensure_ascii=False)
 

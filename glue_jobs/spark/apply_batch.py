@@ -17,9 +17,9 @@ from glue_jobs.core.raw_names import CdcName, cdc_name, is_transactions
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import DataFile, Generation, Input
 from glue_jobs.core.schema import Schema, find
-from glue_jobs.core.schema_change import SchemaChange, reconcile
+from glue_jobs.core.schema_change import FileSchema, SchemaChange, possible_renames, reconcile
 from glue_jobs.core.work import NothingForTable, Task, Work, input_of
-from glue_jobs.spark.dms_files import check_key_columns
+from glue_jobs.spark.dms_files import check_before_images, check_key_columns
 from glue_jobs.spark.engine import Engine, Engines
 from glue_jobs.spark.key_filters import Search, keep, search
 from glue_jobs.spark.load import foreign_files
@@ -48,19 +48,17 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
     heads = _heads(place, action, reading, engines.for_bytes(action.size_bytes))
     if not heads:
         return Taken(_without_rows(task, action))
+    whole = action
     action, heads = _cut(action, heads, task.settings.limits.batch_rows)
+    action, heads = _before_rename(task, action, heads)
     fresh = [head for head in heads if head.file in action.files]
     if all(is_transactions(head.file.key) and not head.rows for head in fresh):
         raise NothingForTable(frozenset(head.file.key for head in fresh))
     for head in fresh:
         check_key_columns(head.schema, state.primary_key, head.where)
-    change = reconcile(
-        str(state.path),
-        snapshot.schema,
-        [(head.where, head.schema.columns) for head in fresh],
-        accept=state.request == "schema-accept",
-        late=action.late,
-    )
+        check_before_images(head.schema, snapshot.schema, state.primary_key, head.where, place.before_images)
+    accept = state.request == "schema-accept"
+    change = reconcile(str(state.path), snapshot.schema, _schemas(fresh), accept=accept, late=action.late)
     _check_context(state.path.in_shell, [head for head in heads if head not in fresh], fresh, change.schema)
     partitioning = state.partitioning if snapshot.is_empty else snapshot.partitioning
     check_partitioning(partitioning, change.schema, str(state.path))
@@ -87,7 +85,7 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         timestamp_column=timestamp,
         cursor_after=state.cursor if action.late else f"{state.path.bucket}/{action.files[-1].key}",
         last_full_load=snapshot.last_full_load,
-        requests=("Request",) if state.request in ("schema-accept", "widen") else (),
+        requests=("Request",) if _is_answered(task, whole, action, fresh, change) else (),
         details={
             **_details(change),
             **merged.details,
@@ -112,10 +110,41 @@ def _cut(action: TakeBatch, heads: Sequence[RawHead], most_rows: int) -> tuple[T
     if action.late:
         return action, list(heads)
     kept = groups(list(heads), lambda head: head.rows, most_rows, len(heads))[0]
-    if len(kept) == len(heads):
-        return action, kept
+    return _up_to(action, kept) if len(kept) < len(heads) else action, kept
+
+
+def _before_rename(task: Task, action: TakeBatch, heads: list[RawHead]) -> tuple[TakeBatch, list[RawHead]]:
+    """No file from the first one on of which a person must say whether a column was renamed, if others come before it: they have the
+    columns of now, and would not after the rename. Of several, a person has accepted the first."""
+    if action.late:
+        return action, heads
+    accepted = 1 if task.state.request == "schema-accept" else 0
+    asked = [at for at, _, _ in possible_renames(task.snapshot.schema, _schemas(heads))][accepted:]
+    if not asked or not asked[0]:
+        return action, heads
+    kept = heads[: asked[0]]
+    return _up_to(action, kept), kept
+
+
+def _up_to(action: TakeBatch, kept: Sequence[RawHead]) -> TakeBatch:
+    """The action with no file after the last of `kept`."""
     files = action.files[: action.files.index(kept[-1].file) + 1]
-    return replace(action, files=files, blank=action.blank.intersection(file.key for file in files)), kept
+    return replace(action, files=files, blank=action.blank.intersection(file.key for file in files))
+
+
+def _schemas(heads: Sequence[RawHead]) -> list[FileSchema]:
+    return [(head.where, head.schema.columns) for head in heads]
+
+
+def _is_answered(task: Task, whole: TakeBatch, taken: TakeBatch, fresh: Sequence[RawHead], change: SchemaChange) -> bool:
+    """Whether the change answers what a person asked for: it needed that, or no file is left that might."""
+    if task.state.request == "schema-accept":
+        used = any(possible_renames(task.snapshot.schema, _schemas(fresh)))
+    elif task.state.request == "widen":
+        used = bool(change.widened)
+    else:
+        return False
+    return used or not (taken.late or whole.remaining or len(taken.files) < len(whole.files))
 
 
 def _inputs(action: TakeBatch, fresh: Sequence[RawHead]) -> tuple[Input, ...]:
@@ -125,7 +154,9 @@ def _inputs(action: TakeBatch, fresh: Sequence[RawHead]) -> tuple[Input, ...]:
 
 
 def _without_rows(task: Task, action: TakeBatch) -> Work:
-    """The change that only moves the cursor: so many transaction files have no row of the table that they need not be read again."""
+    """The change that only moves the cursor: so many transaction files have no row of the table that they need not be read again. All of
+    them may have come late: then the cursor stays, or what is beyond them would be pending again."""
+    cursor = max(task.state.cursor, f"{task.state.path.bucket}/{action.files[-1].key}", key=lambda key: cdc_name(key) or CdcName("", ""))
     return Work(
         kind="incremental",
         schema=task.snapshot.schema,
@@ -135,7 +166,7 @@ def _without_rows(task: Task, action: TakeBatch) -> Work:
         inputs=_inputs(action, ()),
         skipped=tuple(input_of(file) for file in action.skipped),
         timestamp_column=task.snapshot.timestamp_column,
-        cursor_after=f"{task.state.path.bucket}/{action.files[-1].key}",
+        cursor_after=cursor,
         last_full_load=task.snapshot.last_full_load,
     )
 

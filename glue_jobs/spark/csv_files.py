@@ -64,6 +64,9 @@ def scan_csv(file: CsvFile, reading: Reading, patterns: Sequence[str] = BEFORE_I
     table = Table(reading, file.where, patterns)
     lead = len(LEAD) if file.only else 0
     first = file.first_record()
+    if first is not None:
+        renamed = reading.renamed(file.where, first, patterns)
+        first = tuple(renamed.get(name, name) for name in first)
     header = first is not None and not file.only and table.is_header(first)
     if first is None and file.only and not (reading.lake or reading.form.schema):
         return CsvHead(CsvColumns((), ()), False, 0, BLOCK_BYTES)  # nothing of a new table: its types are not wanted yet

@@ -36,6 +36,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _RESERVED = (OP, ROW, BEFORE, "__position", "__code", "__late", "__at")  # columns that stand beside the lake's in a job
 _TIMESTAMP = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?$"
 _NEW_COPY = "let DMS write the file again (reload the table), or skip it: `dmslake unblock PATH --skip-file NAME`"
+NOT_RENAMED: Mapping[str, str] = {}
 _RENAME = "leave out or rename the column by a DMS transformation rule, then reload the table"
 
 
@@ -45,7 +46,8 @@ class DmsSchema:
 
     columns: what the lake takes up, in lake types, the timestamp column included. timestamp_column: the one named by the
     person, or, while `timestamp_confirmed` is false, only the candidate by its place. excluded: columns that the lake does not
-    take up (before images, the change sequence); `Op` is not among them. images: column → its before image.
+    take up (before images, the change sequence); `Op` is not among them. images: column → its before image. renamed: the file's
+    name → the lake's, of columns that were renamed in the lake since the file was written; all other names here are the lake's.
     """
 
     op_column: str | None
@@ -57,6 +59,7 @@ class DmsSchema:
     rows: int
     row_groups: int
     images: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     def confirmed(self, values: pa.Array | pa.ChunkedArray) -> DmsSchema:
         """The same with the candidate taken as the timestamp column, or dropped; values: that column of this file."""
@@ -106,13 +109,19 @@ def _is_damage(error: Exception) -> bool:
     return not isinstance(error, OSError) or (type(error) is OSError and error.errno is None)
 
 
-def dms_schema(parquet: pq.ParquetFile, name: str, timestamp_attribute: str = "", patterns: Sequence[str] = BEFORE_IMAGES) -> DmsSchema:
+def dms_schema(
+    parquet: pq.ParquetFile,
+    name: str,
+    timestamp_attribute: str = "",
+    patterns: Sequence[str] = BEFORE_IMAGES,
+    renamed: Mapping[str, str] = NOT_RENAMED,
+) -> DmsSchema:
     """What the columns of a DMS file are. timestamp_attribute: the table's attribute TimestampColumn, '' if it has none. patterns: of the
-    names of before images.
+    names of before images. renamed: as of DmsSchema.
 
     Raises TableBlocked for a type that the lake can't hold, a name that stands there twice, or one that we need ourselves.
     """
-    physical = parquet.schema_arrow
+    physical = pa.schema([each.with_name(renamed.get(each.name, each.name)) for each in parquet.schema_arrow])
     for column in physical:
         only_index(physical, column.name, name)
     op_column = OP_COLUMN if OP_COLUMN in physical.names and lake_type_of(physical.field(OP_COLUMN).type) == "string" else None
@@ -120,7 +129,8 @@ def dms_schema(parquet: pq.ParquetFile, name: str, timestamp_attribute: str = ""
     columns = tuple(_lake_column(each, name) for each in physical if each.name != op_column and each.name not in excluded)
     timestamp, confirmed = _timestamp_column(columns, timestamp_attribute)
     metadata = parquet.metadata
-    return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, metadata.num_rows, metadata.num_row_groups, images)
+    rows, groups = metadata.num_rows, metadata.num_row_groups
+    return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, rows, groups, images, renamed)
 
 
 def _lake_column(field: pa.Field, name: str) -> Column:
@@ -168,17 +178,17 @@ def read_dms(
     row_groups: Sequence[int] | None = None,
     before: Sequence[str] = (),
     patterns: Sequence[str] = BEFORE_IMAGES,
+    renamed: Mapping[str, str] = NOT_RENAMED,
     lost: LostDigits | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a DMS file in their order, in pieces: `columns` (the lake's; null where the file lacks one), then `__op` (int8:
     0 insert, 1 update, 2 delete) and `__row` (int64, from 0 in the file).
 
     row_groups: only these, ascending. before: columns of `columns` whose before image is wanted: each comes as a last column
-    `__before_<name>` in its column's type, null where the file has none. patterns: of the names of before images.
+    `__before_<name>` in its column's type, null where the file has none. patterns: of the names of before images. renamed: as of DmsSchema.
     """
     parquet = open_dms(file, name)
-    names = parquet.schema_arrow.names
-    shape = dms_schema(parquet, name, patterns=patterns)
+    shape = dms_schema(parquet, name, patterns=patterns, renamed=renamed)
     images = {BEFORE + column: shape.images[column] for column in before if column in shape.images}
     marks = RowMarks(
         name, shape.op_column, images, tuple(replace(column, name=BEFORE + column.name) for column in columns if column.name in before)
@@ -186,8 +196,8 @@ def read_dms(
     wanted = {column.name for column in columns} | {shape.op_column, *images.values()}
     for group, first in _group_starts(parquet, range(parquet.num_row_groups) if row_groups is None else row_groups):
         row = first
-        chosen = [column for column in names if column in wanted]
-        for batch in read_batches(file, parquet, chosen, group, name):
+        chosen = [column for column in shape.physical.names if column in wanted]
+        for batch in read_batches(file, parquet, chosen, group, name, renamed):
             yield marks.lake_rows(batch, columns, row, lost)
             row += batch.num_rows
         _check_rows(row - first, sum(parquet.metadata.row_group(index).num_rows for index in group), name)
@@ -206,8 +216,16 @@ def _group_starts(parquet: pq.ParquetFile, groups: Sequence[int]) -> Iterator[tu
         yield run, sum(sizes[: run[0]])
 
 
-def read_batches(file: Any, parquet: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int], name: str) -> Iterator[pa.RecordBatch]:
-    """Some columns of the row groups, in pieces. file: what `parquet` reads; if it fetches ranges, it is told which."""
+def read_batches(
+    file: Any, parquet: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int], name: str, renamed: Mapping[str, str] = NOT_RENAMED
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of the row groups, in pieces. file: what `parquet` reads; if it fetches ranges, it is told which. renamed: the file's
+    name → that in `columns` and in what comes."""
+    if renamed:
+        in_file = {new: old for old, new in renamed.items()}
+        for batch in read_batches(file, parquet, [in_file.get(column, column) for column in columns], groups, name):
+            yield pa.RecordBatch.from_arrays(batch.columns, names=[renamed.get(column, column) for column in batch.schema.names])
+        return
     if not isinstance(file, RangedFile):
         yield from _batches(parquet, groups, columns, name)
         return
@@ -267,6 +285,26 @@ def check_key_columns(schema: DmsSchema, key: Sequence[str], name: str) -> None:
     missing = [column for column in key if column not in names]
     if missing:
         raise _no_key_column(key, missing, names, name)
+
+
+def check_before_images(schema: DmsSchema, lake: Schema, key: Sequence[str], name: str, patterns: Sequence[str]) -> None:
+    """Refuse a file of changes with a column that has the name of a key column's before image and does not stand where DMS puts one.
+
+    As a column of the source's own it would leave the old row of each key that changed. lake: one that the table has already, from its
+    load, is the source's own.
+    """
+    for column in key:
+        for image in (pattern.replace("*", column) for pattern in patterns):
+            if find(schema.columns, image) is not None and find(lake, image) is None:
+                raise blocked(
+                    "before-image-unclear",
+                    f"column {image!r} could be the before image of the key column {column!r}, or a column of the source's own",
+                    where=f"file {name}",
+                    expected="before images as the last columns",
+                    found=", ".join(schema.physical.names),
+                    todo="if it is a before image, correct the DMS task, which adds columns after it, and reload the table; if it is the "
+                    "source's own, set the attribute BeforeImagePrefix to one that no column has",
+                )
 
 
 def _no_key_column(key: Sequence[str], missing: Sequence[str], names: Sequence[str], name: str) -> TableBlocked:

@@ -81,7 +81,8 @@ class HeadOf:
         if not is_csv(file):
             source = open_raw(self.place, file, keep=True) if self.keeps else _open_footer(self.place, file)
             parquet = open_dms(source, where)
-            schema = dms_schema(parquet, where, self.reading.timestamp_column, self.place.before_images)
+            renamed = self.reading.renamed(where, parquet.schema_arrow.names, self.place.before_images)
+            schema = dms_schema(parquet, where, self.reading.timestamp_column, self.place.before_images, renamed)
             schema = replace(schema, columns=with_said_booleans(schema.columns, self.reading.form.schema))
             return RawHead(file, schema, ordinal, file.key in self.late, where)
         form = self.reading.form
@@ -166,7 +167,10 @@ def read_raw(
     if head.csv is None:
         is_most = row_groups is None and 2 * len(columns) >= len(head.schema.physical)
         source = open_raw(place, head.file, whole_up_to=WHOLE_BYTES if is_most else 0)
-        return read_dms(source, head.where, columns=columns, row_groups=row_groups, before=before, lost=lost, patterns=patterns)
+        renamed = head.schema.renamed
+        return read_dms(
+            source, head.where, columns=columns, row_groups=row_groups, before=before, lost=lost, patterns=patterns, renamed=renamed
+        )
     parts = head.csv
     file = CsvFile(_Opener(place, head.file), head.where, parts.delimiter, parts.null, parts.only, parts.empty_is_text)
     return read_csv(file, parts.head, columns=columns, before=before, lost=lost, patterns=patterns)

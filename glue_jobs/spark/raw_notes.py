@@ -66,7 +66,7 @@ class _Notes:
             return np.concatenate(hashes), {name: count for name, count in cut.items() if count}
         source = open_raw(self.place, head.file)
         parquet = open_dms(source, head.where)
-        for batch in read_batches(source, parquet, columns, range(parquet.num_row_groups), head.where):
+        for batch in read_batches(source, parquet, columns, range(parquet.num_row_groups), head.where, head.schema.renamed):
             with damage_named(head.where):
                 rows = pa.Table.from_batches([batch])
                 taken = tuple(column for column in head.schema.columns if column.name in columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -63,13 +63,23 @@ def _rename(engines: Engines, place: Place, task: Task, value: str) -> Work:
             expected="old=new, a column that is neither in PrimaryKey nor in PartitionKey",
             todo="for a key or partition column reload the table with the new names in PrimaryKey and PartitionKey",
         )
-    schema = renamed(snapshot.schema, old, new)
+    if old == task.state.timestamp_column:
+        raise blocked(
+            "bad-rename",
+            f"can't rename {old!r}: the attribute TimestampColumn of the table's item names it",
+            where=str(task.state.path),
+            expected=f"TimestampColumn {new}, or none",
+            found=f"TimestampColumn {old}",
+            todo=f"set the attribute TimestampColumn to {new!r}, or remove it; the next run renames the column then",
+        )
+    schema = renamed(snapshot.schema, old, new, snapshot.cursor)
     shape = Shape(str(task.state.path), schema, snapshot.primary_key, snapshot.partitioning, True)
     nothing = net_changes(empty(with_marks(schema)), shape)
     files = tuple(snapshot.files.values())
     engine = engines.for_bytes(snapshot.size_bytes)
     merged = merge_net_changes(engine, place, shape, nothing, files, rewrite_all=True, renames=((new, old),))
-    return _work("schema", task, schema, merged.added, shape, {"renamed": f"{old} to {new}"}, ("Request",))
+    work = _work("schema", task, schema, merged.added, shape, {"renamed": f"{old} to {new}"}, ("Request",))
+    return replace(work, timestamp_column=new) if old == snapshot.timestamp_column else work
 
 
 def _write_anew(engines: Engines, place: Place, task: Task, action: Rewrite) -> Work:

@@ -20,9 +20,10 @@ def find_timestamp(engine: Engine, place: Place, named: str, heads: Sequence[Raw
     if not name:
         return "", ""
     found = engine.map(_TimeRange(place, name), list(heads))
-    if not named and not all(is_time for is_time, _ in found):
-        return "", ""
-    return name, min((least for _, least in found if least), default="")
+    least = min((least for _, least in found if least), default="")
+    if not named and not (least and all(is_time for is_time, _ in found)):
+        return "", ""  # also where no file has a row: the first column may be any text
+    return name, least
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,15 @@ class _TimeRange:
     column: str
 
     def __call__(self, head: RawHead) -> tuple[bool, str]:
-        if self.column not in head.schema.physical.names:
+        if not head.rows or self.column not in head.schema.physical.names:
             return True, ""
         if head.csv is not None:
             facts = head.csv.head.facts_of(self.column)
-            return facts.times or not head.rows, facts.least
+            return facts.times, facts.least
         values = _values(self.place, head, self.column)
         with damage_named(head.where):  # what is no UTF-8 shows only here
             is_time = looks_like_timestamp(values)
-            least = pc.min(values).as_py() if is_time and len(values) else None
+            least = pc.min(values).as_py() if is_time else None
         return is_time, str(least or "")
 
 
@@ -59,5 +60,5 @@ def _values(place: Place, head: RawHead, column: str) -> pa.ChunkedArray:
     """The column of a Parquet file. It may be the first that is read of the file, so that it meets the damage."""
     source = open_raw(place, head.file)
     parquet = open_dms(source, head.where)
-    batches = list(read_batches(source, parquet, [column], range(parquet.num_row_groups), head.where))
-    return pa.chunked_array([batch.column(column) for batch in batches], parquet.schema_arrow.field(column).type)
+    batches = list(read_batches(source, parquet, [column], range(parquet.num_row_groups), head.where, head.schema.renamed))
+    return pa.chunked_array([batch.column(column) for batch in batches], head.schema.physical.field(column).type)

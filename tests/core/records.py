@@ -26,7 +26,7 @@ from glue_jobs.core.record import (
     Part,
     Upload,
 )
-from glue_jobs.core.schema import SIMPLE_TYPES, Column
+from glue_jobs.core.schema import SIMPLE_TYPES, Column, OldName
 from glue_jobs.core.snapshot import Snapshot, apply, checkpoint_due, checkpoint_of
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -79,7 +79,7 @@ RECORDS = st.builds(
     counts=st.builds(Counts, *[NUMBER] * len(dataclasses.fields(Counts))),
     added=some(DATA_FILES),
     superseded=some(TEXT),
-    schema=some(st.builds(Column, TEXT, TYPES, st.booleans())),
+    schema=some(st.builds(Column, TEXT, TYPES, st.booleans(), older=some(st.builds(OldName, TEXT, TEXT)))),
     primary_key=some(TEXT),
     partitioning=some(st.builds(PartitionField, TEXT, st.sampled_from(TRANSFORMS), TEXT)),
     timestamp_column=TEXT,

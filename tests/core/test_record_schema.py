@@ -27,7 +27,7 @@ from glue_jobs.core.record import (
     from_json,
     to_json,
 )
-from glue_jobs.core.schema import Column
+from glue_jobs.core.schema import Column, OldName
 from tests.core.records import RECORDS, minimal
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -50,7 +50,7 @@ def test_every_record_is_valid(record: ChangeRecord) -> None:
     ("kind", "definition"),
     [
         (Input, "input"), (Generation, "generation"), (Counts, "counts"), (Part, "part"), (Upload, "upload"),
-        (DataFile, "dataFile"), (Column, "column"), (Checkpoint, "checkpoint"), (Given, "given"),
+        (DataFile, "dataFile"), (Column, "column"), (OldName, "oldName"), (Checkpoint, "checkpoint"), (Given, "given"),
     ],
 )  # fmt: skip
 def test_every_field_is_described(kind: type[Any], definition: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from glue_jobs.core.errors import TableBlocked
-from glue_jobs.core.schema import Column, Schema
+from glue_jobs.core.schema import Column, OldName, Schema
 from glue_jobs.core.schema_change import reconcile, renamed
 
 
@@ -151,16 +151,24 @@ def test_columns_that_differ_only_by_case_are_refused(batch: str) -> None:
 
 def test_a_rename_keeps_type_and_place() -> None:
     """Only the name changes."""
-    assert renamed(LAKE, "id", "number") == schema("number int, name string")
+    assert renamed(LAKE, "id", "number", "") == schema("number int, name string")
 
 
 def test_a_rename_may_change_only_the_case() -> None:
     """The old name is gone then."""
-    assert renamed(LAKE, "name", "Name") == schema("id int, Name string")
+    assert renamed(LAKE, "name", "Name", "") == schema("id int, Name string")
+
+
+def test_a_renamed_column_keeps_its_older_names() -> None:
+    """With the cursors up to which files have them; a batch leaves them."""
+    twice = renamed(renamed(LAKE, "name", "title", "raw/1"), "title", "heading", "raw/2")
+    found = reconcile("t", twice, [("f", schema("id int, heading string, qty int"))]).schema
+
+    assert [column.older for column in found] == [(), (OldName("name", "raw/1"), OldName("title", "raw/2")), ()]
 
 
 @pytest.mark.parametrize(("old", "new"), [("nowhere", "x"), ("id", "name"), ("id", "NAME")])
 def test_an_impossible_rename_is_refused(old: str, new: str) -> None:
     """With the columns there are."""
     with pytest.raises(TableBlocked, match="id, name"):
-        renamed(LAKE, old, new)
+        renamed(LAKE, old, new, "")

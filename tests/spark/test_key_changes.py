@@ -64,3 +64,47 @@ def test_without_a_whole_old_key_only_the_new_one_is_written(new_table: MakeTabl
     assert table.run() == 0, table.last_run()
 
     assert [row[1] for row in table.rows()] == [1, 10, 2, 20, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("where", ["behind", "among"])
+def test_a_change_sequence_does_not_hide_before_images(new_table: MakeTable, where: str) -> None:
+    """It may stand behind them, as DMS adds it."""
+    table = new_table(COLUMNS)
+    _load(table)
+    added = [*IMAGES][3:]
+    added.insert(3 if where == "behind" else 1, pa.field("AR_H_CHANGE_SEQ", pa.string()))
+    values = {"BI_shop": "a", "BI_id": 1, "BI_name": "n1", "AR_H_CHANGE_SEQ": "2" * 35}
+    table.cdc([("U", ("a", 10, "n1", *(values[each.name] for each in added)))], columns=pa.schema([*COLUMNS, *added]))
+
+    assert table.run() == 0, table.last_run()
+
+    assert [column.name for column in table.head().schema] == COLUMNS.names
+    assert [row[1] for row in table.rows()] == [10, 2, 3, 4, 5, 6]
+
+
+def test_a_before_image_of_the_key_in_the_middle_is_asked_about(new_table: MakeTable) -> None:
+    """As data it would leave the old row. A person may say that it is the source's own."""
+    table = new_table(COLUMNS)
+    _load(table)
+    columns = pa.schema([*COLUMNS, ("BI_id", pa.int64()), ("own", pa.string())])
+    table.cdc([("U", ("a", 10, "n1", 1, "x"))], columns=columns)
+
+    error = table.blocked()
+
+    assert error["code"] == "before-image-unclear"
+    assert [word in error["message"] + error["todo"] for word in ("'BI_id'", "'id'", "BeforeImagePrefix", str(table.path))] == [True] * 4
+    table.edit(BeforeImagePrefix="OLD_")
+    table.sync()
+    assert [column.name for column in table.head().schema] == columns.names
+
+
+def test_a_column_of_the_load_is_the_source_s_own(new_table: MakeTable) -> None:
+    """Also if it is named as a before image of the key."""
+    columns = pa.schema([("id", pa.int64()), ("BI_id", pa.int64()), ("name", pa.string())])
+    table = new_table(columns)
+    table.load([(1, 7, "a")])
+    table.cdc([("U", (1, 8, "b"))])
+
+    table.sync()
+
+    assert table.rows() == [(1, 8, "b")]

@@ -205,7 +205,8 @@ def is_small(table: TablePlan, limits: Limits) -> bool:
 def find_clashes(facts: Sequence[Facts]) -> dict[str, Problem]:
     """The active tables that would write where another one writes: the same catalog name or lake folder, or a folder inside the other's.
 
-    Of two with the same catalog name, one that was never loaded gives way to one that was; otherwise both are refused.
+    Of two with the same catalog name, one that was never loaded gives way to one that was; otherwise both are refused. Of two with one
+    folder both are refused; one that was never loaded also where the other is loaded and not active, since that one's files are there.
     """
     out: dict[str, Problem] = {}
     active = [fact for fact in facts if fact.state is not None and fact.state.active]
@@ -218,8 +219,11 @@ def find_clashes(facts: Sequence[Facts]) -> dict[str, Problem]:
             if len(loaded) != 1 or fact not in loaded:
                 others = [other.path for other in group if other is not fact]
                 out[fact.path] = _clash("catalog-name-taken", f"the catalog table {name}", fact.path, others)
-    for fact, others in _same_folders(active):
-        out[fact.path] = _clash("lake-folder-taken", f"the lake folder {fact.state.out_path if fact.state else ''}", fact.path, others)
+    states = [fact.state for fact in facts if fact.state is not None]
+    for state, sharing in _same_folders([state for state in states if state.active or state.head]):
+        writing = [str(other.path) for other in sharing if other.active or not state.head]
+        if state.active and writing:
+            out[str(state.path)] = _clash("lake-folder-taken", f"the lake folder {state.out_path}", str(state.path), writing)
     return out
 
 
@@ -228,25 +232,27 @@ def _catalog_name(fact: Facts) -> str:
     return fact.state.catalog_table or catalog_name(fact.state.path)
 
 
-def _same_folders(facts: Sequence[Facts]) -> list[tuple[Facts, list[str]]]:
+def _same_folders(states: Iterable[TableState]) -> list[tuple[TableState, list[TableState]]]:
     """Tables whose lake folder is, or is inside, or holds another one's, each with those others."""
-    known = sorted((fact.state.out_path, fact.path, fact) for fact in facts if fact.state is not None and fact.state.out_path)
-    out: dict[str, tuple[Facts, list[str]]] = {}
-    open_folders: list[tuple[str, Facts]] = []
-    for folder, _, fact in known:
-        while open_folders and not folder.startswith(open_folders[-1][0]):
+    known = sorted((state for state in states if state.out_path), key=lambda state: (state.out_path, str(state.path)))
+    out: dict[str, tuple[TableState, list[TableState]]] = {}
+    open_folders: list[TableState] = []
+    for state in known:
+        while open_folders and not state.out_path.startswith(open_folders[-1].out_path):
             open_folders.pop()
-        for _, other in open_folders:
-            out.setdefault(fact.path, (fact, []))[1].append(other.path)
-            out.setdefault(other.path, (other, []))[1].append(fact.path)
-        open_folders.append((folder, fact))
+        for other in open_folders:
+            out.setdefault(str(state.path), (state, []))[1].append(other)
+            out.setdefault(str(other.path), (other, []))[1].append(state)
+        open_folders.append(state)
     return list(out.values())
 
 
 def _clash(code: str, what: str, path: str, others: Sequence[str]) -> Problem:
+    attribute, which = "CatalogTable", "one of them"
+    if code == "lake-folder-taken":
+        attribute, which = "out_path", "one of them, that which was never loaded if another was"
     return Problem(
         code,
         f"{what} would be written by {path} and by {', '.join(others)}",
-        f"`dmslake deactivate` one of them; or set {'CatalogTable' if code.startswith('catalog') else 'out_path'} of one, before its first "
-        "load, to a name of its own",
+        f"`dmslake deactivate` {which}; or set {attribute} of one, before its first load, to a name of its own",
     )

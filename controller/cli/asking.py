@@ -122,4 +122,6 @@ def recover(call: Call, path: str, dry_run: bool) -> int:
     else:
         line = f"{found.path}: Head is {found.head} (was {found.head_before or 'none'}), Fence is {found.fence}"
     lines = [line, *([edits.RUN_NEXT.format(path=found.path)] if found.changed and not dry_run else [])]
+    if found.changed and found.paused:
+        lines.append(f"{found.path}: it {'would be' if dry_run else 'is'} paused: {found.paused}")
     return call.show(Answer({"dry_run": dry_run, **asdict(found)}, (), lines))

@@ -172,7 +172,11 @@ def check_same(before: Mapping[str, RawFile], after: Mapping[str, RawFile], lake
             raise folder_changed(str(lake.join(path)))
 
 
-def check_alone(state: TableState, items: Iterable[Mapping[str, object]]) -> None:
+def check_alone(
+    state: TableState,
+    items: Iterable[Mapping[str, object]],
+    todo: str = "give another folder by --out-path, or correct the other item's out_path",
+) -> None:
     """Refuse a folder that is, is inside, or holds the lake folder of another item."""
     mine = str(state.lake)
     for item in items:
@@ -182,5 +186,5 @@ def check_alone(state: TableState, items: Iterable[Mapping[str, object]]) -> Non
                 "lake-folder-taken",
                 f"the lake folder {mine} would be written by {state.path} and by {path}",
                 where=mine,
-                todo="give another folder by --out-path, or correct the other item's out_path",
+                todo=todo,
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import list_hidden_records, list_records, read_record, read_record_outline, read_records
-from glue_jobs.aws.versions import key_versions
+from glue_jobs.aws.versions import versions_of
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.history_table import COLUMNS, history_lake, is_changed_by
 from glue_jobs.core.ids import ChangeId, attachment_name
@@ -120,11 +120,13 @@ def check_no_history(record: ChangeRecord, lake: S3Uri, path: str) -> None:
     )
 
 
-def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
+def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord, thorough: bool = False) -> bool:
     """Whether the record's change was published: an uploaded file has data, or, where none was uploaded, a superseded one is hidden.
 
     Only converge does either, and only for a change that landed. An erase may do neither, and leaves a mark that it removes. A change
     that takes back a lost one leaves no trace: what it adds was there before, and what it supersedes may never have been.
+    thorough: look at every file instead of the first, since versions and markers expire; a change that only removed files was published
+    too where none of them is visible. That tells only of one that no later change was built on: what it removes was visible before it.
     """
     if record.staged:
         return False  # if it was committed, that change has a record of its own
@@ -132,14 +134,16 @@ def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord) -> bool:
     if beside and not (record.added or record.superseded):  # only its history changed
         lake = history_lake(lake)
         record = read_record(s3, lake, beside)  # a staged one's, if that is what the change commits
-    uploaded = [file for file in record.added if file.upload is not None]
-    if uploaded:
-        versions = key_versions(s3, lake.bucket, lake.key + uploaded[0].path)
-        return bool(versions.data or versions.marked)
-    if record.erased and _is_marked(s3, lake, record.id, REMOVING):
+    uploaded = [file.path for file in record.added if file.upload is not None]
+    if not uploaded and record.erased and _is_marked(s3, lake, record.id, REMOVING):
         return True
-    superseded = [key_versions(s3, lake.bucket, lake.key + path) for path in record.superseded[:1]]
-    return any(versions.marked and not versions.visible for versions in superseded)
+    paths = uploaded or record.superseded
+    keys = [lake.key + path for path in (paths if thorough else paths[:1])]
+    seen = versions_of(s3, lake.bucket, keys).values()
+    if uploaded:
+        return any(versions.data or versions.marked for versions in seen)
+    hidden = [versions for versions in seen if not versions.visible]
+    return any(versions.marked for versions in hidden) or (thorough and 0 < len(hidden) == len(keys))
 
 
 def last_published(s3: Any, lake: S3Uri) -> str:
@@ -153,6 +157,6 @@ def last_published(s3: Any, lake: S3Uri) -> str:
             record = read_record(s3, lake, change)
         except TableBlocked:
             continue
-        if _was_published(s3, lake, record):
+        if _was_published(s3, lake, record, thorough=True):
             return change
     return ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from glue_jobs.aws.catalog_partitions import add_partitions, refresh_partitions
 from glue_jobs.aws.catalog_table import sync_table
+from glue_jobs.aws.records import list_records, read_record
+from glue_jobs.aws.versions import versions_of
 from glue_jobs.core.collation import collation_of
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import file_columns
@@ -31,9 +34,9 @@ def catalog_columns(snapshot: Snapshot) -> tuple[Schema, list[tuple[str, str]]]:
 
 def update_catalog(
     glue: Any, database: str, name: str, state: TableState, snapshot: Snapshot, partitions: set[Any], fence: int, refresh: bool
-) -> None:
+) -> bool:
     """Make the Glue table and its `partitions` (values of added files) what the snapshot says. Partitions are only added; a table that
-    was not there gets all of them. What a later run has written stays.
+    was not there gets all of them. False, and nothing is done, where a greater fence has written it.
 
     refresh: columns changed, so give each partition the table's; Athena refuses a partition whose types differ.
     """
@@ -49,12 +52,15 @@ def update_catalog(
         fence=fence,
         path=str(state.path),
     )
-    if partition_columns and synced != "later":
+    if synced == "later":
+        return False
+    if partition_columns:
         partitions = {file.partition for file in snapshot.files.values()} if synced == "created" else partitions
         ordered = sorted(partitions, key=lambda values: tuple((value is None, value or "") for value in values))
         add_partitions(glue, database, name, ordered, location=location, columns=columns, partitioning=snapshot.partitioning)
         if refresh:
             refresh_partitions(glue, database, name, columns=columns)
+    return True
 
 
 def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapshot) -> Work:
@@ -62,11 +68,12 @@ def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapsho
 
     The files that `lost` superseded are in `added` again, without an upload: they are visible.
     Nothing was hidden yet (converge hides only when nothing is missing), so every file of `before` is still visible. Refused,
-    with the head where it is, if an input that would be pending again is no longer there as it was, unless a person asked for
-    a reload or skips that file by its name.
+    with the head where it is, if that is not so: then `lost` was published before; or if an input that would be pending again is no
+    longer there as it was, unless a person asked for a reload or skips that file by its name.
     """
-    pending = _check_inputs(s3, state, lost)
     back = set(lost.superseded) & set(before.files)
+    _check_not_published(s3, state, lost, back)
+    pending = _check_inputs(s3, state, lost)
     return Work(
         kind="lost",
         lost=lost.id,
@@ -85,6 +92,27 @@ def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapsho
         history_at=before.history,
         requests=("Erasing",) if state.erasing == lost.id else (),  # it removed nothing: that waits for converge
     )
+
+
+def _check_not_published(s3: Any, state: TableState, lost: ChangeRecord, back: Iterable[str]) -> None:
+    """Refuse to take back a change that was published before: its files are gone since then, and those that are left are live. It was
+    if a file that it superseded is hidden, or if another change was built on it: no run begins one before the publish is finished."""
+    lake = state.lake
+    seen = versions_of(s3, lake.bucket, [lake.key + path for path in back])
+    found = [f"s3://{lake.bucket}/{key} is not visible" for key, versions in sorted(seen.items()) if not versions.visible]
+    later = (read_record(s3, lake, change, with_checkpoint=False) for change in list_records(s3, lake, lost.id))
+    found += [f"change {record.id} was built on it" for record in later if record.parent == lost.id != record.lost]
+    if found:
+        path = state.path.in_shell
+        raise blocked(
+            "published-before",
+            f"change {lost.id} waits to be published, was published before, and files that it added are gone",
+            where=str(state.path),
+            expected="a change of which nothing was hidden yet",
+            found=found[0],
+            todo=f"`dmslake recover {path}`, in case the item is older than its change records; if there is nothing to recover, remove the "
+            f"attribute Publishing from the item: `dmslake verify {path}` names the files, and a rollback or a reload goes on from there",
+        )
 
 
 def given_back(state: TableState, lost: ChangeRecord) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from glue_jobs.aws.clients import Clients, Deadline
@@ -17,14 +17,16 @@ from glue_jobs.core.errors import LeaseLost, UsageError, blocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.partitioning import partition_key_text
 from glue_jobs.core.paths import TablePath
+from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.state import TableState, read_state
-from glue_jobs.protocol.history import check_no_history, greatest_fence, last_published
+from glue_jobs.protocol.history import check_no_history, greatest_fence, last_published, snapshot_of
 from glue_jobs.protocol.lease import take_lease
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """What the item is set to. changed: whether that differs from what it has. lacking: the change's keys that the item does not name."""
+    """What the item is set to. changed: whether that differs from what it has. lacking: the change's keys that the item does not name.
+    paused: why the table waits for a person from then on, '' where it goes on as the item says."""
 
     path: str
     head_before: str
@@ -35,13 +37,14 @@ class Recovered:
     last_full_load: str
     changed: bool
     lacking: tuple[tuple[str, str], ...] = ()
+    paused: str = ""
 
 
 def recover(clients: Clients, table: StateTable, path: TablePath, dry_run: bool, limits: Limits | None = None) -> Recovered:
     """Set Head, Fence, cursor and load date of `path` to those of its last published change; with dry_run only say so.
 
     Publishing is set too, so that the next run converges. Other attributes, a person's among them, stay as they are; but an item that was
-    made anew gets the keys of the change.
+    made anew gets the keys of the change, and one that was rolled back is paused, as the rollback had done.
     """
     state = _read(table, path)
     found = _find(clients.s3, state)
@@ -52,10 +55,15 @@ def recover(clients: Clients, table: StateTable, path: TablePath, dry_run: bool,
     item = table.get(str(path)) or {}
     lease = take_lease(table, deadline, item, secrets.token_hex(8), seconds, lambda: found.fence, time.sleep)
     try:
+        # Once more: somebody else may have recovered the table while we looked, and a run gone on from there.
+        found = _find(clients.s3, replace(read_state(lease.item), fence=read_state(item).fence))
+        if not found.changed:
+            return found
         values: dict[str, Any] = {"Head": found.head, "Publishing": found.head, "CatalogPending": found.head, "Fence": found.fence}
         values["LastIncrementalFile"] = found.cursor or f"{path}0.parquet"
         values.update({"LastFullLoadDate": found.last_full_load} if found.last_full_load else {})
         values.update(found.lacking)
+        values.update({"Paused": found.paused} if found.paused else {})
         if not table.write_under_fence(str(path), lease.fence, values, ("Blocked",)):
             raise LeaseLost(f"another run took the lease of {path}", "lease-lost", "run again when it has ended")
         lease.fence = found.fence  # under which the lease is given back
@@ -94,7 +102,17 @@ def _find(s3: Any, state: TableState) -> Recovered:
         last_full_load=record.last_full_load,
         lacking=tuple((name, text) for name, text in texts if _is_said(text) and not _is_said(state.item.get(name))),
         changed=head > state.head or (state.fence or 0) < known,
+        paused="" if state.paused else _pause(s3, state, record),
     )
+
+
+def _pause(s3: Any, state: TableState, head: ChangeRecord) -> str:
+    """Why the table must wait after its head `head`: what a rollback undid would be applied again by the next run."""
+    awaited = len(snapshot_of(s3, state.lake, head).awaited)
+    if not awaited and head.kind not in ("rollback", "reapply"):
+        return ""
+    then = f"applies {awaited} raw file(s) again" if awaited else "goes on with new files"
+    return f"recovered at the {head.kind} {head.id}; `dmslake activate {state.path.in_shell}` {then}"
 
 
 def _is_said(text: Any) -> bool:

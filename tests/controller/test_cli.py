@@ -8,17 +8,21 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from controller.cli import main
 from controller.cli.entry import cli
+from glue_jobs.aws.records import read_record, write_record
 from glue_jobs.core.limits import Limits
+from glue_jobs.core.paths import lake_folder
 from glue_jobs.core.settings import setting_names
-from tests.controller.world import HEAD, World, as_json, table_path
+from tests.controller.world import HEAD, LAKE, World, as_json, table_path
 
 ORDERS, STORES = table_path("orders"), table_path("stores")
+ORDERS_LAKE = lake_folder(LAKE, ORDERS)
 LOAD, CDC = "LOAD00000001.parquet", "20240501-010000000.parquet"
 BLOCK = json.dumps({"code": "type-changed", "message": "id was int", "todo": "reload it", "signature": ""})
 Dmslake = Callable[..., "Done"]
@@ -424,6 +428,21 @@ def test_recover(served: World, dmslake: Dmslake) -> None:
     assert (done.json["head"], done.json["changed"]) == (HEAD, True)
     assert served.item(ORDERS)["Head"] == HEAD
     assert "nothing to recover" in dmslake("recover", "orders").out
+
+
+def test_recover_of_a_table_that_was_rolled_back(served: World, dmslake: Dmslake) -> None:
+    """It says that the table waits, and for which command."""
+    served.put_loaded(ORDERS, LOAD)
+    rollback = replace(read_record(served.clients.s3, ORDERS_LAKE, HEAD), kind="rollback", target=HEAD)
+    write_record(served.clients.s3, ORDERS_LAKE, rollback)
+    served.clients.s3.put_object(Bucket="lake-bucket", Key="lake/shop/orders/data.parquet", Body=b"rows")
+    served.table.set_attributes(str(ORDERS), {}, ("Head", "Fence"))
+
+    dry = dmslake("recover", "orders", "--dry-run")
+    done = dmslake("recover", "orders")
+
+    assert "it would be paused" in dry.out
+    assert f"it is paused: recovered at the rollback {HEAD}; `dmslake activate {ORDERS}` goes on with new files" in done.out
 
 
 def test_recover_without_records(served: World, dmslake: Dmslake) -> None:

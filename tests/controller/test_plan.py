@@ -186,6 +186,24 @@ def test_two_tables_in_one_lake_folder_are_refused(other: str) -> None:
     assert clashes[str(ORDERS)].code == "lake-folder-taken"
 
 
+@pytest.mark.parametrize("attributes", [{"ActiveFlag": "false"}, {"ActiveFlag": "false", "Source": "none"}])
+def test_a_new_table_gives_way_to_the_files_of_a_loaded_one(attributes: dict[str, str]) -> None:
+    """Also of one that is not active, or has no source: its files are in the folder. A table that is loaded goes on beside it."""
+    path = table_path("archive")
+    other = facts(
+        path, loaded=(raw_file(path, "LOAD00000001.parquet"),), out_path="s3://lake-bucket/lake/shop/orders/archive/", **attributes
+    )
+    never_loaded = facts(path, out_path="s3://lake-bucket/lake/shop/orders/archive/", **attributes)
+
+    clashes = find_clashes([facts(ORDERS), other])
+
+    assert set(clashes) == {str(ORDERS)}
+    assert clashes[str(ORDERS)].code == "lake-folder-taken"
+    assert str(path) in clashes[str(ORDERS)].message
+    assert find_clashes([facts(ORDERS, loaded=(LOAD,)), other]) == {}
+    assert find_clashes([facts(ORDERS), never_loaded]) == {}
+
+
 def test_folders_that_only_begin_alike_are_fine() -> None:
     """`orders/` and `orders2/` are two folders."""
     assert find_clashes([facts(ORDERS), facts(table_path("orders2"))]) == {}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from glue_jobs.aws.attributes import typed_item
+from glue_jobs.aws.state_table import StateTable
 from glue_jobs.protocol.recover import recover
 from tests.lake import LakeTable
 from tests.protocol.conftest import AFTER, BEFORE, TableMaker
@@ -134,3 +138,142 @@ def test_an_unknown_publishing_is_finished_by_publishing_the_head(loaded: LakeTa
 
     assert (loaded.run("LoadIncremental"), loaded.rows()) == (0, AFTER)
     assert not {"Publishing", "CatalogPending"} & set(loaded.item())
+
+
+@pytest.fixture
+def shrunk(make_table: TableMaker) -> LakeTable:
+    """A table whose last change removed one of its two files: it added none, and of the file nothing is left, the delete marker neither."""
+    table = make_table(partition_key="name")
+    table.load([(1, "one"), (2, "two")])
+    table.sync()
+    (path,) = (path for path in table.visible() if path.startswith("name=two"))
+    table.cdc([("D", (2, "two"))])
+    table.sync()
+    expire(table, path)
+    return table
+
+
+def expire(table: LakeTable, path: str) -> None:
+    """Remove all that S3 has of a file, as lifecycle rules do after their days: its versions, then the marker that nothing is below."""
+    s3, bucket, key = table.clients.s3, table.out_path.bucket, table.out_path.key + path
+    answer = s3.list_object_versions(Bucket=bucket, Prefix=key)
+    for entry in (*answer.get("Versions", ()), *answer.get("DeleteMarkers", ())):
+        s3.delete_object(Bucket=bucket, Key=key, VersionId=entry["VersionId"])
+
+
+def test_a_change_of_which_no_trace_is_left_is_found(shrunk: LakeTable, wire: Wire) -> None:
+    """What it removed is visible no more: nobody else hides files. What an attempt after it would have removed is visible."""
+    head, expected = shrunk.item()["Head"], facts(shrunk)
+    name = shrunk.cdc([("D", (1, "one"))]).rsplit("/", 1)[-1]
+    die(wire, shrunk, "LoadIncremental", die_after(wire, Request.is_commit, 0))
+    shrunk.delete_raw(name)
+    overwrite(shrunk, as_new(shrunk))
+
+    check_blocked_and_recovered(shrunk, expected)
+    assert shrunk.item()["Head"] == head
+
+
+def test_a_change_is_found_by_any_of_its_files(make_table: TableMaker) -> None:
+    """Not only by the first one that it added."""
+    table = make_table(partition_key="name")
+    table.load([(1, "one"), (2, "two")])
+    table.sync()
+    table.cdc([("I", (3, "three")), ("I", (4, "four"))])
+    table.sync()
+    head = table.item()["Head"]
+    expire(table, table.head().added[0].path)
+    overwrite(table, as_new(table))
+
+    assert recover(table.clients, table.state_table, table.path, dry_run=True).head == head
+
+
+def test_a_published_change_is_never_taken_back(shrunk: LakeTable) -> None:
+    """Nor where the item says that it is to be published: a change that was built on it shows that it was."""
+    first = shrunk.head().parent
+    overwrite(shrunk, {**shrunk.item(), "Head": first, "Publishing": first})
+    before = shrunk.visible()
+
+    code = shrunk.run("LoadIncremental")
+
+    assert (code, shrunk.item()["LastRun"]["error"]["code"], shrunk.visible()) == (1, "published-before", before)
+    recover(shrunk.clients, shrunk.state_table, shrunk.path, dry_run=False)
+    shrunk.sync()
+    assert (shrunk.item()["Head"] > first, shrunk.rows()) == (True, [(1, "one")])
+
+
+def test_a_change_that_hid_files_is_never_taken_back(loaded: LakeTable) -> None:
+    """The older files would be listed and not be there. Without `Publishing` the table can be reloaded, as the error says."""
+    assert loaded.run("LoadIncremental") == 0
+    (path,) = loaded.visible()
+    expire(loaded, path)
+    loaded.edit(Publishing=loaded.item()["Head"])
+
+    code = loaded.run("LoadIncremental")
+
+    error = loaded.item()["LastRun"]["error"]
+    assert (code, error["code"], loaded.head().kind) == (1, "published-before", "incremental")
+    loaded.remove("Publishing")
+    loaded.edit(Request="reload", LoadQuietMinutes="0")
+    loaded.sync()
+    assert loaded.rows() == BEFORE
+    loaded.check_folder()
+
+
+def test_a_table_that_was_rolled_back_comes_back_paused(loaded: LakeTable) -> None:
+    """Or its next run would apply the bad batch again. A person's own pause stays as it is."""
+    assert loaded.run("LoadIncremental") == 0
+    backup = loaded.item()
+    assert loaded.run("Rollback", to="previous") == 0
+    head = loaded.item()["Head"]
+    overwrite(loaded, backup)
+
+    recover(loaded.clients, loaded.state_table, loaded.path, dry_run=False)
+    codes = [loaded.run(job) for job in ("LoadInitial", "LoadIncremental")]
+
+    item = loaded.item()
+    assert (codes, item["Head"], loaded.rows()) == ([0, 0], head, BEFORE)
+    assert head in item["Paused"]
+    assert "dmslake activate" in item["Paused"]
+    overwrite(loaded, {**backup, "Paused": "an audit"})
+    recover(loaded.clients, loaded.state_table, loaded.path, dry_run=False)
+    assert loaded.item()["Paused"] == "an audit"
+    loaded.remove("Paused")
+    loaded.sync()
+    assert loaded.rows() == AFTER
+
+
+def test_a_table_whose_rolled_back_files_are_still_due_comes_back_paused(loaded: LakeTable, tmp_path: Path) -> None:
+    """Also where another change came after the rollback."""
+    assert loaded.run("LoadIncremental") == 0
+    backup = loaded.item()
+    assert loaded.run("Rollback", to="previous") == 0
+    pq.write_table(pa.table({"id": [3]}), tmp_path / "deletes.parquet")
+    assert loaded.run("Apply", key="id", deletes=str(tmp_path / "deletes.parquet")) == 0
+    overwrite(loaded, backup)
+
+    recover(loaded.clients, loaded.state_table, loaded.path, dry_run=False)
+
+    assert "1 raw file(s)" in loaded.item()["Paused"]
+
+
+def test_a_run_that_committed_while_recover_looked_is_not_overwritten(loaded: LakeTable) -> None:
+    """Somebody else recovered the table first, and a run went on from there."""
+    assert loaded.run("LoadIncremental") == 0
+    overwrite(loaded, as_new(loaded))
+
+    class Slow(StateTable):
+        looks = 0
+
+        def get(self, path: str) -> dict[str, Any] | None:
+            self.looks += 1
+            if self.looks == 2:
+                recover(loaded.clients, loaded.state_table, loaded.path, dry_run=False)
+                loaded.cdc([("I", (5, "five"))])
+                loaded.sync()
+            return super().get(path)
+
+    found = recover(loaded.clients, Slow(loaded.clients, loaded.state_table.name), loaded.path, dry_run=False)
+
+    assert (found.changed, loaded.item()["Head"]) == (False, found.head)
+    assert (5, "five") in loaded.rows()
+    loaded.check_folder()

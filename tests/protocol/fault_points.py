@@ -199,7 +199,7 @@ def _disturbed(deed: Deed, fault: Fault) -> int | None:
 def _check_quiet(table: LakeTable) -> None:
     """A run more writes nothing but its lease, and its result as it gives it back."""
     wire = Wire()
-    assert run_on(wire, table, "LoadIncremental") == 0
+    assert run_on(wire, table, "LoadIncremental", lease_seconds=LONG_LEASE) == 0
     writes = [(request.service, request.operation) for request in wire.requests if request.is_write]
     assert writes == [("dynamodb", "UpdateItem")] * 2, writes
 

@@ -208,6 +208,23 @@ def test_a_long_load_does_not_hold_up_the_other_tables(tables: World, monkeypatc
     assert [outcome.state for outcome in done.outcomes] == ["SUCCEEDED"] * 3
 
 
+def test_a_round_in_between_that_can_not_be_planned_is_a_warning(tables: World) -> None:
+    """The long run goes on, and is reported."""
+
+    def again(paths: Sequence[str]) -> RunPlan:
+        raise RetryLater("S3 is busy", "aws-busy")
+
+    first = RunPlan(tuple(TablePlan(path, "load", job=LOAD_INITIAL) for path in PATHS[:2]), (PlannedRun(LOAD_INITIAL, (PATHS[0],)),))
+    machine = Dispatch(
+        runner_of(ScriptedGlue(looks=["RUNNING"] * 150)), tables.host(), Limits(replan_seconds=100), again, tables.table.batch_get
+    )
+
+    done = machine.execute(first, "run")
+
+    assert [outcome.state for outcome in done.outcomes] == ["SUCCEEDED"]
+    assert done.warnings == ("the tables that are not being worked on could not be planned again: S3 is busy",)
+
+
 def test_unreadable_results_are_a_problem(tables: World) -> None:
     """The run's end is reported though its items can't be read."""
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import IncompleteReadError
 
+from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.uploads import list_open_uploads
+from glue_jobs.core.errors import RetryLater
 from tests.lake import LakeTable
 from tests.protocol.conftest import AFTER, BEFORE
 from tests.protocol.runs import run_on
@@ -231,3 +233,19 @@ def test_a_record_that_could_not_be_written_ends_the_change(loaded: LakeTable, w
 
     assert (code, loaded.rows(), [request for request in wire.requests if request.is_commit()]) == (1, BEFORE, [])
     assert (loaded.run("LoadIncremental"), loaded.rows()) == (0, AFTER)
+
+
+def test_a_block_that_can_not_be_written_holds_no_lease(table: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run need not wait, and finds the block anew."""
+    table.put_raw("LOAD00000002.parquet", b"no Parquet")
+
+    def fail(*_: Any, **__: Any) -> bool:
+        raise RetryLater("DynamoDB is busy", "aws-busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StateTable, "write_under_fence", fail)
+        assert table.run("LoadInitial") == 1
+
+    assert not {"LeaseOwner", "Blocked"} & set(table.item())
+    assert table.run("LoadInitial") == 1
+    assert "bad-raw-file" in table.item()["Blocked"]

@@ -58,6 +58,16 @@ def off(table: WorkTable) -> WorkTable:
     return table
 
 
+def renamed_meanwhile(new_table: MakeTable) -> WorkTable:
+    """A table whose column mail became email while its history was off."""
+    table = keeping(new_table, columns=MAILS)
+    load(table, 0, (1, "a@b"), (2, "c@d"))
+    table.sync()
+    off(table).edit(Request="schema-rename:mail=email")
+    table.sync()
+    return table
+
+
 def test_a_column_that_came_while_the_history_was_off(new_table: MakeTable, tmp_path: Path) -> None:
     """The table has it; the history's versions are counted as those without it."""
     table = keeping(new_table)
@@ -75,11 +85,7 @@ def test_a_column_that_came_while_the_history_was_off(new_table: MakeTable, tmp_
 
 def test_a_column_that_was_renamed_while_the_history_was_off(new_table: MakeTable, tmp_path: Path) -> None:
     """The history's files have it under its older name, and their other rows stay."""
-    table = keeping(new_table, columns=MAILS)
-    load(table, 0, (1, "a@b"), (2, "c@d"))
-    table.sync()
-    off(table).edit(Request="schema-rename:mail=email")
-    table.sync()
+    table = renamed_meanwhile(new_table)
 
     details = erase(table, keys_file(tmp_path, "email", "a@b"), key="email")
 
@@ -90,11 +96,7 @@ def test_a_column_that_was_renamed_while_the_history_was_off(new_table: MakeTabl
 
 def test_old_versions_of_a_column_that_was_renamed_while_the_history_was_off(new_table: MakeTable, tmp_path: Path) -> None:
     """Brought up to date, the history has both columns: the old one for the versions of before, the new one for those of since."""
-    table = keeping(new_table, columns=MAILS)
-    load(table, 0, (1, "a@b"), (2, "c@d"))
-    table.sync()
-    off(table).edit(Request="schema-rename:mail=email")
-    table.sync()
+    table = renamed_meanwhile(new_table)
     table.edit(History="true")
     table.sync()
     assert {(row["mail"], row["email"]) for row in versions(table)} >= {("a@b", None), (None, "a@b")}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, Callable
 
 import botocore.session
 import botocore.utils
 from botocore.parsers import ResponseParserFactory, RestXMLParser
 
-_FORM = "2024-05-17T10:00:00.000Z"  # as S3 writes them
+_FORM = "2024-05-17T10:00:00.000Z"  # as S3 writes them in listings
+_HEADER = "Fri, 17 May 2024 10:00:00 GMT"  # and in headers
+_MONTHS = {name: at for at, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
 # The shapes of the entries of S3's listings, as botocore's model of S3 names them.
 _ENTRIES = frozenset({"Object", "ObjectVersion", "DeleteMarkerEntry"})
 # (member, how its text is read, whether it is a list of such values); None: not in the model, to be passed over.
@@ -26,13 +28,22 @@ def quick_answers(session: botocore.session.Session) -> None:
 
 def read_time(value: Any) -> datetime:
     """The time in an answer, aware; any form that botocore reads."""
-    if isinstance(value, str) and len(value) == len(_FORM) and value[-1] == "Z" and value[10] == "T":
+    if isinstance(value, str):
         try:
-            return datetime.fromisoformat(value[:-1] + "+00:00")
-        except ValueError:
+            if len(value) == len(_FORM) and value[-1] == "Z" and value[10] == "T":
+                return datetime.fromisoformat(value[:-1] + "+00:00")
+            if len(value) == len(_HEADER) and value[3:5] == ", " and value[25:] == " GMT":
+                return _of_header(value)
+        except (ValueError, KeyError):
             pass
     found: datetime = botocore.utils.parse_timestamp(value)
     return found
+
+
+def _of_header(text: str) -> datetime:
+    """Each answer with an object has its time: by dateutil's guesses that took a sixth of a small GET's processor time."""
+    clock = datetime.fromisoformat(f"{text[12:16]}-{_MONTHS[text[8:11]]:02}-{text[5:7]}T{text[17:25]}")
+    return clock.replace(tzinfo=timezone.utc)
 
 
 class _Factory(ResponseParserFactory):

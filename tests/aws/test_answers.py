@@ -16,7 +16,9 @@ from glue_jobs.aws.answers import quick_answers, read_time
 FORMS = [
     "2024-05-17T10:00:00.000Z", "2024-05-17T10:00:00.123Z", "2024-05-17T10:00:00Z", "2024-05-17T10:00:00+0200", "20240517T100000Z",
     "Fri, 17 May 2024 10:00:00 GMT", 1715940000, 1715940000.25, "1715940000", "2024-13-17T10:00:00.000Z", "2024-05-17 10:00:00.000Z",
-    "                       Z", "2024-05-17T24:00:00.000Z",
+    "                       Z", "2024-05-17T24:00:00.000Z", "Thu, 29 Feb 2024 23:59:59 GMT", "Fri, 30 Feb 2024 10:00:00 GMT",
+    "Fri, 17 Mai 2024 10:00:00 GMT", "Fri, 17 May 2024 1:00:000 GMT", "Mon, 17 May 2024 10:00:00 GMT", "Fri, 17 May 2024 24:00:00 GMT",
+    "Friday, 17-May-24 10:00:00 GMT",
 ]  # fmt: skip
 
 
@@ -33,6 +35,7 @@ def test_the_clients_read_times_so() -> None:
     entry = s3.list_objects_v2(Bucket="raw", Prefix="dms/shop/t00000/")["Contents"][0]
 
     assert entry["LastModified"].tzinfo is timezone.utc  # botocore's is one of dateutil's
+    assert read_time("Fri, 17 May 2024 10:00:00 GMT").tzinfo is timezone.utc
 
 
 PLAIN = "<Key>a/b</Key><LastModified>2024-05-17T10:00:00.000Z</LastModified><ETag>&quot;d41d&quot;</ETag><Size>12345678901</Size>"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from glue_jobs.aws.garbage import COLLECTED_AT
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.spark import shared as shared_module
-from glue_jobs.spark.engine import DriverEngine, Engine, Engines, SparkEngine
+from glue_jobs.spark.engine import DriverEngine, Engine, Engines, SparkEngine, leave_jars
 from glue_jobs.spark.shared import Shared
 from glue_jobs.spark.task_errors import brought_back
 
@@ -44,6 +46,26 @@ def test_a_worker_collects_less_garbage_than_the_driver(spark: SparkSession) -> 
     assert [threshold for _, threshold, _ in found] == [COLLECTED_AT] * 8
     assert len({(process, count) for process, _, count in found}) == 8  # each worker counts on
     assert gc.get_threshold() == before
+
+
+def test_a_worker_reads_the_jar_on_its_path_no_more(spark: SparkSession) -> None:
+    """Python read its directory anew before each task, and found no module there."""
+
+    def look(item: int) -> tuple[list[str], bool]:
+        jars = [place for place in [*sys.path, *sys.path_importer_cache] if place.endswith(".jar")]
+        return jars, importlib.util.find_spec("pyspark.sql") is not None  # which on Glue is in an archive
+
+    assert SparkEngine(spark).map(look, [1, 2]) == [([], True)] * 2
+
+
+def test_only_jars_leave_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Archives and folders stay, in their order."""
+    monkeypatch.setattr(sys, "path", ["", "a.zip", "/spark/jars/spark-core_2.12-3.5.6.jar", "/lib"])
+    monkeypatch.setattr(sys, "path_importer_cache", {"a.zip": None, "/spark/jars/spark-core_2.12-3.5.6.jar": None})
+
+    leave_jars()
+
+    assert (sys.path, sys.path_importer_cache) == (["", "a.zip", "/lib"], {"a.zip": None})
 
 
 def test_every_task_reads_the_shared_value(engine: Engine) -> None:

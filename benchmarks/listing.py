@@ -17,7 +17,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from glue_jobs.core.intake import TakeBatch, plan_table
+from glue_jobs.core.actions import TakeBatch
+from glue_jobs.core.intake import plan_table
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_names import cdc_name
 from glue_jobs.core.record import Generation, Input

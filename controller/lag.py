@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from glue_jobs.core.intake import Action, Finish, TakeBatch, TakeLoad
+from glue_jobs.core.actions import Action, Finish, TakeBatch, TakeLoad
 from glue_jobs.core.raw_names import RawFile, cdc_name
 from glue_jobs.core.state import TableState
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from controller.gather import Facts, Gathered
 from controller.lag import lag_seconds
+from glue_jobs.core.actions import Action, Finish, Rest, Rewrite, Stopped, SyncHistory, TakeBatch, TakeLoad, Truncate
 from glue_jobs.core.bins import groups
 from glue_jobs.core.errors import DmslakeError
-from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, SyncHistory, TakeBatch, TakeLoad, Truncate, plan_table
+from glue_jobs.core.intake import plan_table
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import catalog_name
 from glue_jobs.core.state import TableState

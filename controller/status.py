@@ -11,8 +11,8 @@ from controller.gather import Facts, Gathered, in_threads
 from controller.lag import lag_seconds, waiting_seconds
 from controller.plan import Problem, both_actions, find_clashes
 from controller.problems import problem_of
+from glue_jobs.core.actions import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, Truncate
 from glue_jobs.core.errors import DmslakeError
-from glue_jobs.core.intake import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, Truncate
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_gone import gone_text
 from glue_jobs.core.state import TableState

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from glue_jobs.core.intake import TakeLoad
+from glue_jobs.core.actions import TakeLoad
 from glue_jobs.core.settings import Settings, read_flag
 from glue_jobs.entry import run_as_script
 from glue_jobs.protocol.intake import take_with

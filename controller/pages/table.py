@@ -12,7 +12,7 @@ from controller.pages.steps import Walk, schema_steps
 from controller.pages.views import Command, Partition, PendingFile, Step, TablePage
 from controller.plan import unhindered
 from controller.status import TableStatus
-from glue_jobs.core.intake import TakeBatch, TakeLoad
+from glue_jobs.core.actions import TakeBatch, TakeLoad
 from glue_jobs.core.partitioning import folder_of, partition_key_text
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState

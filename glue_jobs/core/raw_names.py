@@ -53,6 +53,11 @@ class CdcName(NamedTuple):
         return datetime.strptime(self.digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
 
 
+def is_ahead(name: CdcName, cursor: CdcName | None) -> bool:
+    """Whether the file comes after the cursor; before the first batch each does."""
+    return cursor is None or name > cursor
+
+
 @dataclass(frozen=True)
 class Expiry:
     """Whether raw files go by themselves. days: after which the bucket's rules expire them, None for never; is_known: whether the rules

@@ -94,6 +94,10 @@ class TableState:
         """The load date as change records have it."""
         return self.last_full_load.strftime(DATE_FORMAT)
 
+    def skips(self, key: str) -> bool:
+        """Whether a person wants the raw file with this key to be left out: SkipFiles has the key, or the name alone."""
+        return bool(self.skip_files) and (key in self.skip_files or key.rsplit("/", 1)[-1] in self.skip_files)
+
     @property
     def lake(self) -> S3Uri:
         return S3Uri.folder(self.out_path)

@@ -228,7 +228,7 @@ def _is_pending(state: TableState, goal: Snapshot, item: Input) -> bool:
     known = goal.applied.get(item.key) or goal.skipped.get(item.key)
     known = known or next((load for load in goal.generation.loads if load.key == item.key), None)
     name = cdc_name(item.key)
-    if (known and known.etag == item.etag) or {item.key, item.key.rsplit("/", 1)[-1]} & set(state.skip_files):
+    if (known and known.etag == item.etag) or state.skips(item.key):
         return False
     return name is None or (name.digits >= goal.known_from and _is_of(item.key, goal.generation))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
-from glue_jobs.core.intake import Action
+from glue_jobs.core.actions import Action
 from glue_jobs.core.partitioning import Partitioning
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import MODIFIED, Counts, DataFile, ErasedKeys, ErasedVersion, Generation, Given, HistoryAt, Input

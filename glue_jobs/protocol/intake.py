@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from glue_jobs.aws.objects import list_files
+from glue_jobs.core.actions import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad
 from glue_jobs.core.erasure import BACK, back_text
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.foreign_folder import check_alone
-from glue_jobs.core.intake import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad, asks_reload, looks_back, plan_table, signature
+from glue_jobs.core.intake import plan_table, signature
+from glue_jobs.core.load_plan import asks_reload, looks_back
 from glue_jobs.core.raw_gone import UNKNOWN_EXPIRY
 from glue_jobs.core.raw_names import RawListing
 from glue_jobs.core.replay import fold_of

@@ -145,8 +145,7 @@ def _check_inputs(s3: Any, state: TableState, lost: ChangeRecord) -> dict[str, I
     if state.request == "reload":
         return {}  # it will bring every row
     raw = state.path.raw
-    skipped = set(state.skip_files)
-    pending = {item.key: item for item in lost.inputs if not {item.key, item.key.rsplit("/", 1)[-1]} & skipped}
+    pending = {item.key: item for item in lost.inputs if not state.skips(item.key)}
     wanted = {key: item.etag for key, item in pending.items()}
     listed = etags_of(s3, raw, wanted)
     for key, etag in wanted.items():

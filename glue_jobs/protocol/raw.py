@@ -14,8 +14,8 @@ from glue_jobs.aws.buckets import expiry_of
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.pages import iter_passing, list_passing
 from glue_jobs.core.errors import DmslakeError
-from glue_jobs.core.intake import asks_reload
 from glue_jobs.core.limits import Limits
+from glue_jobs.core.load_plan import asks_reload
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate
 from glue_jobs.core.raw_layout import next_after, old_transactions, passed_over, shows_folders, without

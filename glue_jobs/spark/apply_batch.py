@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from glue_jobs.core.actions import TakeBatch
 from glue_jobs.core.bins import groups
 from glue_jobs.core.errors import blocked
-from glue_jobs.core.intake import TakeBatch
 from glue_jobs.core.partitioning import check_partitioning
 from glue_jobs.core.raw_names import CdcName, cdc_name, is_transactions
 from glue_jobs.core.raw_reading import Reading

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.aws.erased import erase_records
+from glue_jobs.core.actions import TakeBatch, TakeLoad
 from glue_jobs.core.erasure import key_text, texts_among
-from glue_jobs.core.intake import TakeBatch, TakeLoad
 from glue_jobs.core.record import ErasedKeys
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.work import Task, Work

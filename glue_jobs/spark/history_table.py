@@ -7,10 +7,10 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from glue_jobs.core.actions import Action, Rewrite, SyncHistory, TakeBatch, TakeLoad
 from glue_jobs.core.collation import is_same_key
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.history_table import PARTITIONING, columns_after, history_lake
-from glue_jobs.core.intake import Action, Rewrite, SyncHistory, TakeBatch, TakeLoad
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.work import HistoryWork, Task, Work

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta, timezone
 import pyarrow as pa
 
 from glue_jobs.aws.objects import list_files
+from glue_jobs.core.actions import TakeLoad
 from glue_jobs.core.errors import blocked
-from glue_jobs.core.intake import TakeLoad, check_gone, fresh_loads, written_at
+from glue_jobs.core.load_plan import check_gone, fresh_loads, written_at
 from glue_jobs.core.partitioning import check_partitioning
 from glue_jobs.core.raw_names import DIGITS
 from glue_jobs.core.raw_reading import Reading

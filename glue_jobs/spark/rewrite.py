@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from glue_jobs.core.actions import Rewrite
 from glue_jobs.core.errors import blocked
-from glue_jobs.core.intake import Rewrite
 from glue_jobs.core.partitioning import Partitioning, check_partitioning
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.core.schema import Schema, find

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
+from glue_jobs.core.actions import Rewrite, SyncHistory, TakeBatch, TakeLoad, Truncate
 from glue_jobs.core.erasure import BACK
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.history_table import unchanged
-from glue_jobs.core.intake import Rewrite, SyncHistory, TakeBatch, TakeLoad, Truncate
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.truncate import truncated
 from glue_jobs.core.work import Task, Work

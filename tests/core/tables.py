@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from glue_jobs.core.intake import Action, plan_table
+from glue_jobs.core.actions import Action
+from glue_jobs.core.intake import plan_table
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.raw_names import RawFile, RawListing, classify

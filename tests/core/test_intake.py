@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from glue_jobs.core.intake import Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, looks_back, plan_table, signature, written_at
+from glue_jobs.core.actions import Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad
+from glue_jobs.core.intake import plan_table, signature
 from glue_jobs.core.limits import Limits
+from glue_jobs.core.load_plan import looks_back, written_at
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import Generation

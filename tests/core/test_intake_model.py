@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from glue_jobs.core.actions import Action, Rest, Rewrite, TakeBatch, TakeLoad
 from glue_jobs.core.ids import ChangeId
-from glue_jobs.core.intake import Action, Rest, Rewrite, TakeBatch, TakeLoad, plan_table
+from glue_jobs.core.intake import plan_table
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_names import RawFile, cdc_name
 from glue_jobs.core.record import ChangeRecord, Generation

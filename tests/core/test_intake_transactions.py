@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from glue_jobs.core.intake import Action, Rest, TakeBatch, TakeLoad, plan_table
+from glue_jobs.core.actions import Action, Rest, TakeBatch, TakeLoad
+from glue_jobs.core.intake import plan_table
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_names import RawFile, RawListing, with_transactions
 from glue_jobs.core.record import Input

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from glue_jobs.core.intake import Action, Stopped, TakeBatch, TakeLoad, Truncate, plan_table
+from glue_jobs.core.actions import Action, Stopped, TakeBatch, TakeLoad, Truncate
+from glue_jobs.core.intake import plan_table
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_gone import gone_text, raw_gone
 from glue_jobs.core.raw_names import Expiry, RawFile

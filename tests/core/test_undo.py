@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glue_jobs.core.actions import TakeBatch, TakeLoad
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.ids import ChangeId
-from glue_jobs.core.intake import TakeBatch, TakeLoad
 from glue_jobs.core.partitioning import PartitionField, parse_partition_key, partition_key_text
 from glue_jobs.core.record import ChangeRecord, DataFile, Generation, Input
 from glue_jobs.core.snapshot import Snapshot, apply

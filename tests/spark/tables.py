@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from glue_jobs.aws.clients import Deadline
 from glue_jobs.aws.objects import read_bytes
-from glue_jobs.core.intake import Rewrite, SyncHistory, TakeBatch, TakeLoad, Truncate
+from glue_jobs.core.actions import Rewrite, SyncHistory, TakeBatch, TakeLoad, Truncate
 from glue_jobs.core.partitioning import values_of
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.settings import Settings, parse_arguments

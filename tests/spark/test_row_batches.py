@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from glue_jobs.core.actions import TakeLoad
 from glue_jobs.core.errors import TableBlocked
-from glue_jobs.core.intake import TakeLoad
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile, Generation
 from glue_jobs.core.schema import Column

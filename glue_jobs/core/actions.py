@@ -1,0 +1,94 @@
+"""What may be done next for a table: a closed set of actions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+from glue_jobs.core.raw_names import RawFile
+from glue_jobs.core.record import Input
+from glue_jobs.core.state import BlockedBy
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Nothing to do. code: up-to-date, inactive, paused, no-files, no-source, reload-waits."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The table waits for a person. known: it was blocked before and nothing changed since."""
+
+    by: BlockedBy
+    known: bool = False
+
+
+@dataclass(frozen=True)
+class Finish:
+    """A publish or catalog step was left unfinished; converge and catalog, then plan again."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class TakeLoad:
+    """Load the table from its load files. reload: it replaces what is there.
+
+    gone: CDC files that were applied since the same load and are not there as they were. All are from before its files were written; which
+    of them belong to the load is known when it is read (`check_gone`).
+    """
+
+    files: tuple[RawFile, ...]
+    reload: bool
+    reason: str
+    gone: tuple[Input, ...] = ()
+
+
+@dataclass(frozen=True)
+class TakeBatch:
+    """Apply CDC files. context: files applied before that are ranked again because `files` came late.
+
+    skipped: files that a person skipped, by the cursor or by name; remaining: pending files beyond this batch. blank: keys of those
+    among `files` that are known to have no row of the table.
+    """
+
+    files: tuple[RawFile, ...]
+    context: tuple[RawFile, ...] = ()
+    skipped: tuple[RawFile, ...] = ()
+    remaining: int = 0
+    remaining_bytes: int = 0
+    late: bool = False
+    blank: frozenset[str] = frozenset()
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size for file in self.files + self.context)
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Rewrite all data files because a person asked: kind is widen, schema, repartition or rekey."""
+
+    kind: str
+    reason: str
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Truncate:
+    """Empty the table: the source table was emptied, as its raw files tell, and a person wants that to count."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class SyncHistory:
+    """Bring the history table up to date with the lake table's rows: it begins, or rows changed without it."""
+
+    reason: str
+
+
+Action = Union[Rest, Stopped, Finish, TakeLoad, TakeBatch, Rewrite, Truncate, SyncHistory]

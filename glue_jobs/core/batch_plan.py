@@ -1,0 +1,131 @@
+"""Which CDC files are applied next: those after the cursor, or those that came late with what was applied after them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from glue_jobs.core.actions import Action, Rest, TakeBatch
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.raw_names import CdcName, RawFile, RawListing, cdc_name, in_order, is_ahead, window_start
+from glue_jobs.core.record import Input
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState
+
+
+def next_batch(state: TableState, snapshot: Snapshot, listing: RawListing, limits: Limits) -> Action:
+    pending, late, passed = _sort_out(state, snapshot, listing.cdc, limits)
+    _check_replay(state, snapshot, listing)
+    behind = [file for file in late if file.key not in listing.blank]
+    if behind:
+        return _late_batch(state, snapshot, listing, behind, passed)
+    waiting = in_order((*late, *pending)) if late else tuple(pending)
+    due = sum(file.key not in listing.blank for file in waiting)
+    if not due and (snapshot.is_empty or len(waiting) < max(1, limits.batch_files)):
+        return _no_batch(snapshot, listing, len(waiting))
+    files: list[RawFile] = []
+    count = size = 0
+    for file in waiting:
+        if file.key not in listing.blank:
+            if count and (size + file.size > limits.batch_bytes or count >= limits.batch_files):
+                break
+            count, size = count + 1, size + file.size
+        files.append(file)
+    rest = waiting[len(files) :]
+    blank = listing.blank.intersection(file.key for file in files)
+    return TakeBatch(tuple(files), (), tuple(passed), len(rest), sum(file.size for file in rest), blank=blank)
+
+
+def _no_batch(snapshot: Snapshot, listing: RawListing, blank: int) -> Rest:
+    """Why there is no batch. Transaction files without a row of the table wait for the next one that has some: so there is no change
+    without a row in every run; when there are as many as a batch takes, they are one."""
+    none = f"no row is pending, {blank} transaction file(s) have none of the table" if blank else "no file is pending"
+    if not snapshot.change and blank == len(listing.cdc):
+        return Rest("no-files", f"the raw folder has no load file; {none}" if blank else "the raw folder has no load file and no CDC file")
+    return Rest("up-to-date", none)
+
+
+def _sort_out(
+    state: TableState, snapshot: Snapshot, cdc: Sequence[RawFile], limits: Limits
+) -> tuple[list[RawFile], list[RawFile], list[RawFile]]:
+    """(pending, late, skipped by a person) among the CDC files of this generation.
+
+    A cursor that a person moved on skips the files in between; one that was moved back makes the files after it pending again.
+    """
+    hours = limits.late_window_hours if state.late_window_hours is None else state.late_window_hours
+    cursor, old_cursor = cdc_name(state.cursor), cdc_name(snapshot.cursor)
+    oldest = window_start(state.cursor, hours) or ""
+    moved = bool(state.head) and state.cursor != snapshot.cursor
+    pending: list[RawFile] = []
+    late: list[RawFile] = []
+    passed: list[RawFile] = []
+    for file in cdc:
+        name = cdc_name(file.key)
+        if name is None or name.digits < snapshot.generation.cdc_from:
+            continue
+        taken = _same(snapshot.applied.get(file.key), file) or _same(snapshot.skipped.get(file.key), file)
+        ahead = is_ahead(name, cursor)
+        if state.skips(file.key):
+            if not taken:
+                passed.append(file)
+        elif ahead and (moved or not taken):
+            pending.append(file)
+        elif not ahead and not taken:
+            if moved and is_ahead(name, old_cursor):
+                passed.append(file)
+            elif name.digits >= max(oldest, snapshot.known_from) or file.key in snapshot.awaited:  # awaited: also if the window shrank
+                late.append(file)
+    return pending, late, passed
+
+
+def _check_replay(state: TableState, snapshot: Snapshot, listing: RawListing) -> None:
+    """Refuse a cursor that was moved back over a file that raw has no more, and that had rows.
+
+    Without it the files before it would put older rows in the place of those it brought.
+    """
+    if state.cursor == snapshot.cursor:
+        return
+    cursor, listed = cdc_name(state.cursor), {file.key for file in listing.cdc}
+    for key, item in sorted(snapshot.applied.items()):
+        name = cdc_name(key)
+        if name is None or not is_ahead(name, cursor) or key in listed or item.is_blank or state.skips(key):
+            continue
+        raise blocked(
+            "replay-without-file",
+            "the cursor was moved back, and a file that was applied after it is no longer there",
+            where=f"s3://{state.path.bucket}/{key}",
+            expected="every file that was applied after the cursor",
+            found="no such object",
+            todo=f"put the file back, or set LastIncrementalFile to {snapshot.cursor} again, or replay without the file: "
+            f"`dmslake unblock {state.path.in_shell} --skip-file {name.base}`",
+        )
+
+
+def _same(taken: Input | None, file: RawFile) -> bool:
+    return taken is not None and taken.etag == file.etag
+
+
+def _late_batch(state: TableState, snapshot: Snapshot, listing: RawListing, late: list[RawFile], passed: list[RawFile]) -> Action:
+    """The late files, with every applied file of the generation that was written after the first of them and up to the cursor."""
+    first, late_keys = cdc_name(late[0].key), {file.key for file in late}
+    listed = {file.key: file for file in listing.cdc}
+    context: list[RawFile] = []
+    for key, item in snapshot.applied.items():
+        name = cdc_name(key)
+        if name is None or first is None or name < first or key in late_keys:
+            continue
+        if item.is_blank:
+            continue
+        if key not in listed or not _same(item, listed[key]):
+            raise blocked(
+                "late-file-without-context",
+                f"{late[0].base} came late, and a file that was applied after it is no longer there as it was",
+                where=f"s3://{state.path.bucket}/{key}",
+                expected=f"ETag {item.etag}",
+                found=f"ETag {listed[key].etag}" if key in listed else "no such object",
+                todo="put the file back, or reload the table in DMS, or leave out the late one: "
+                f"`dmslake unblock {state.path.in_shell} --skip-file {late[0].base}`",
+            )
+        context.append(listed[key])
+    context.sort(key=lambda file: (cdc_name(file.key) or CdcName("", ""), file.key))
+    return TakeBatch(tuple(late), tuple(context), tuple(passed), late=True)

@@ -10,7 +10,7 @@ import botocore.utils
 import pytest
 from botocore.parsers import ResponseParserError, ResponseParserFactory
 
-from benchmarks.scale import MadeUpAws, Shape
+from benchmarks.synthetic.aws import Shape, SyntheticAws
 from glue_jobs.aws.answers import quick_answers, read_time
 
 FORMS = [
@@ -30,7 +30,7 @@ def test_a_time_is_what_botocore_reads(value: Any) -> None:
 
 def test_the_clients_read_times_so() -> None:
     """Not by botocore's own reader, which takes most of a listing's time."""
-    s3 = MadeUpAws(Shape(1, 20)).clients().s3
+    s3 = SyntheticAws(Shape(1, 20)).clients().s3
 
     entry = s3.list_objects_v2(Bucket="raw", Prefix="dms/shop/t00000/")["Contents"][0]
 
@@ -82,7 +82,7 @@ def test_a_listing_is_what_botocore_reads(listing: str, entry: str, namespace: s
 
 def test_the_clients_read_listings_so() -> None:
     """Also those that a session of boto3 makes."""
-    s3: Any = MadeUpAws(Shape(1, 20)).clients().s3
+    s3: Any = SyntheticAws(Shape(1, 20)).clients().s3
 
     assert type(s3._endpoint._response_parser_factory.create_parser("rest-xml")).__module__ == "glue_jobs.aws.answers"
 

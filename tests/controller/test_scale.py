@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import controller.gather as gather_module
-from benchmarks.scale import LAYOUTS, SETTINGS, MadeUpAws, Shape, plan_all
-from benchmarks.scale import LOAD as LOAD_NAME
 from benchmarks.scale import NOW as AT
+from benchmarks.scale import SETTINGS, plan_all
+from benchmarks.synthetic.aws import LAYOUTS, Shape, SyntheticAws
+from benchmarks.synthetic.aws import LOAD as LOAD_NAME
 from controller.gather import Question, survey
 from controller.plan import join_plans, plan_one
 from controller.status import status_of
@@ -31,7 +32,7 @@ CDC = [raw_file(ORDERS, f"20240501-0{hour}0000000.parquet") for hour in range(1,
 
 def peak_mb(shape: Shape) -> float:
     """The most memory that a plan takes, without boto3's part in it."""
-    table: Any = MadeUpAws(shape)
+    table: Any = SyntheticAws(shape)
     names = [*shape.names(), LOAD_NAME]
 
     def files(_: Any, state: TableState, limits: Limits) -> tuple[Snapshot, RawListing]:
@@ -65,7 +66,7 @@ def test_a_listing_keeps_no_files_that_were_taken_long_ago() -> None:
     found = []
     for files in (1500, 6000):
         shape = Shape(1, files, layout=LAYOUTS["odd"])
-        aws = MadeUpAws(shape)
+        aws = SyntheticAws(shape)
         (item,) = aws.scan()
         state, snapshot = read_state(item), apply(Snapshot(), aws.record(shape.path(0)))
         s3 = CountedListing(shape.path(0).raw.key + name for name in (*shape.names(), LOAD_NAME))
@@ -82,7 +83,7 @@ def test_requests_are_for_what_is_new(layout: str) -> None:
     """Each table's head is read once, and its folder listed from where something may come, however many files came before."""
     found = []
     for files in (25_000, 50_000):
-        aws = MadeUpAws(Shape(2, files, layout=LAYOUTS[layout]))
+        aws = SyntheticAws(Shape(2, files, layout=LAYOUTS[layout]))
         plan_all(aws, aws.clients())
         found.append(dict(aws.requests))
 

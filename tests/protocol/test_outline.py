@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from benchmarks.big_table import BigTable, KeptObjects, made
+from benchmarks.synthetic.objects import KeptObjects
+from benchmarks.synthetic.table import BigTable, made
 from controller.gather import Facts, read_files, read_outlines
 from controller.plan import plan_one
 from controller.status import status_of

@@ -17,6 +17,7 @@ from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import TOTALS, Snapshot, apply, outline, replay
 
+BEGIN_WITHOUT_FILES = ("adopt", "create")  # kinds of a table's first change
 # Endings of empty objects beside a record.
 DISCARDED = "discarded"  # of a staged change
 REMOVING = "removing"  # of an erase that landed and was published: what it lists may be removed from then on
@@ -151,7 +152,10 @@ def last_published(s3: Any, lake: S3Uri) -> str:
 
     A change that neither added nor superseded a file leaves no trace; if it was the last one it is taken as not landed, and its
     inputs are pending again, which is safe because applying them twice gives the same rows. An erase leaves one before it removes.
+    Where nothing was published, the last attempt to begin a table without writing a file counts: a person asked for it, and its files,
+    if it has any, are another program's.
     """
+    begun = ""
     for change in sorted(list_records(s3, lake), reverse=True):
         try:
             record = read_record(s3, lake, change)
@@ -159,4 +163,6 @@ def last_published(s3: Any, lake: S3Uri) -> str:
             continue
         if _was_published(s3, lake, record, thorough=True):
             return change
-    return ""
+        if not begun and record.kind in BEGIN_WITHOUT_FILES:
+            begun = change
+    return begun

@@ -85,7 +85,9 @@ def _read(table: StateTable, path: TablePath) -> TableState:
 def _find(s3: Any, state: TableState) -> Recovered:
     head = max(last_published(s3, state.lake), state.head)
     if not head:
-        raise UsageError(f"{state.path} has no change record with a published file", "nothing-to-recover", "the next run loads the table")
+        raise UsageError(
+            f"{state.path} has no change record of a change that was published", "nothing-to-recover", "the next run loads the table"
+        )
     record = read_record(s3, state.lake, head)
     check_no_history(record, state.lake, str(state.path))
     known = greatest_fence(s3, state.lake)

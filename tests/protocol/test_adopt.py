@@ -14,10 +14,12 @@ import pytest
 
 from glue_jobs.core.record import to_json
 from glue_jobs.core.state import default_item
+from glue_jobs.protocol.recover import recover
 from tests.core.test_record_schema import VALIDATOR
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
 from tests.protocol.runs import LONG_LEASE, die, run_on
+from tests.protocol.test_state_went_back import as_new, overwrite
 from tests.protocol.wire import Request, Wire, die_at, once
 
 FUTURE = "2999-01-01 00:00:00"
@@ -100,6 +102,21 @@ def test_the_samples_folder_becomes_change_one_as_it_is(sample: LakeTable) -> No
     assert sample.visible() == before
     assert record.details["left_out"] == ["Op"]
     VALIDATOR.validate(json.loads(to_json(record)))
+
+
+def test_an_adopted_table_is_recovered(sample: LakeTable) -> None:
+    """Its only change wrote no file, and so left no trace but its record."""
+    head = adopted(sample).item()["Head"]
+    overwrite(sample, {**as_new(sample), "LastIncrementalFile": f"{sample.path}0.parquet"})
+    codes = [sample.run(job) for job in ("LoadInitial", "LoadIncremental")]
+    assert (codes, sample.item()["LastRun"]["error"]["code"]) == ([1, 1], "adopt-or-reload")
+
+    recover(sample.clients, sample.state_table, sample.path, dry_run=False)
+
+    assert sample.item()["Head"] == head
+    sample.sync()
+    assert sample.rows(visible=set(sample.snapshot().files)) == [(1, "ONE"), *ROWS[2:], (6, "six")]
+    assert sample.verify() == []
 
 
 def test_the_next_run_goes_on_behind_the_cursor(sample: LakeTable) -> None:

@@ -23,6 +23,7 @@ from glue_jobs.core.paths import S3Uri, TablePath
 from glue_jobs.core.record import ChangeRecord, Counts
 from glue_jobs.protocol import table_run
 from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.protocol.recover import recover
 from glue_jobs.protocol.replay import read_fold
 from glue_jobs.rows import create_table, delete_rows, fake_rows, insert_rows, update_rows
 from glue_jobs.spark.past import past_table
@@ -300,6 +301,24 @@ def test_a_place_that_is_taken_is_refused(in_process: Clients) -> None:
     assert "version" in str(caught.value)
     assert isinstance(caught.value, ConfigurationError)
     assert sorted(item["path"] for item in items.scan()) == before
+
+
+def test_a_made_table_whose_item_is_gone_is_recovered(in_process: Clients) -> None:
+    """As the refusal to make it again says: its first change wrote no file, and so left no trace but its record."""
+    table = Made(in_process, "lost", primary_key="id")
+    items = StateTable(in_process, IN_PROCESS["DMSLAKE_STATE_TABLE"])
+    head = table.item()["Head"]
+    in_process.dynamodb.delete_item(TableName=items.name, Key={"path": {"S": str(table.table_path)}})
+    with pytest.raises(DmslakeError) as caught:
+        create_table(table.path, COLUMNS, environment=IN_PROCESS, **SETTINGS)
+    assert caught.value.code == "records-exist"
+    items.create({"path": str(table.table_path), "out_path": table.path, "Source": "none", "ActiveFlag": "true"})
+
+    recover(in_process, items, table.table_path, dry_run=False)
+
+    assert (table.item()["Head"], table.item()["PrimaryKey"]) == (head, "id")
+    table.do(insert_rows, [{"id": 1, "name": "one"}])
+    assert [row["id"] for row in table.rows()] == [1]
 
 
 def test_made_up_rows_fit(in_process: Clients) -> None:

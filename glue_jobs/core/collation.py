@@ -7,25 +7,43 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from glue_jobs.core.errors import UsageError
+from glue_jobs.core.general_ci import general_form
 
 WORDS = {
     "ci": "capital and small letters are one",
     "ai": "accents count for nothing",
+    "general": "both in the way of MySQL's general_ci: each character by itself",
+    "width": "full-width, raised and joined letters are letters of their own",
     "pad": "blanks at the end count for nothing",
 }
 # Combining classes of marks that a collation counts with the letter itself: signs of a syllable's vowel, and the one that ends it.
 _VOWEL_SIGNS = frozenset({0, 9, 84, 91, 103, 118, 129, 130, 132})
+# Letters that only look like others with an accent, by their decomposition: й is none of и, whatever collation. Those that some collations
+# of MySQL or MariaDB tell apart and others don't are here as well: ё is in none of them.
+_OTHER_LETTERS = frozenset(
+    letter + mark
+    for letters, marks in (
+        ("уиае", "\u0306"),
+        ("іуиаәжзоөэчы", "\u0308"),
+        ("гк", "\u0301"),
+        ("у", "\u030b"),
+        ("ѵ", "\u030f"),
+        ("\u0627", "\u0653\u0654\u0655"),
+        ("\u0648\u064a", "\u0654"),
+    )
+    for letter in letters
+    for mark in marks
+)
 _OTHER_SIGMA, _SIGMA = "ς", "σ"  # the only capital letter with two small ones
 
 _MYSQL = re.compile(r"(utf8|utf8mb3|utf8mb4|ucs2|utf16|utf16le|utf32|ascii)_(.+)")
 _MYSQL_TAILS = {
-    "general_ci": "ci,ai,pad",
-    "general_mysql500_ci": "ci,ai,pad",
+    "general_ci": "general,pad",
     "unicode_ci": "ci,ai,pad",
     "unicode_520_ci": "ci,ai,pad",
     "0900_ai_ci": "ci,ai",
@@ -33,7 +51,7 @@ _MYSQL_TAILS = {
     "0900_as_cs": "",
     "0900_bin": "",
     "bin": "pad",
-    "general_nopad_ci": "ci,ai",
+    "general_nopad_ci": "general",
     "unicode_nopad_ci": "ci,ai",
     "unicode_520_nopad_ci": "ci,ai",
     "nopad_bin": "",
@@ -47,7 +65,7 @@ _MYSQL_TAILS = {
     "uca1400_nopad_as_cs": "",
 }
 _OTHER_MYSQL = re.compile(r"[a-z0-9]+_bin")  # of a character set of its own: exact, but for blanks at the end
-_SQL_SERVER = re.compile(r"(?P<family>\w+?)_(?P<case>ci|cs)_(?P<accent>ai|as)(_ks)?(_ws)?(_vss|_vsu)?(_sc)?(_utf8)?")
+_SQL_SERVER = re.compile(r"(?P<family>\w+?)_(?P<case>ci|cs)_(?P<accent>ai|as)(_ks)?(?P<width>_ws)?(_vss|_vsu)?(_sc)?(_utf8)?")
 _SQL_SERVER_BINARY = re.compile(r"\w+_bin2?(_utf8)?")
 # What an accent is, and which letters are one, differs between languages: only these families have no rules of their own.
 _PLAIN_FAMILY = re.compile(r"(sql_)?latin1_general(_\w+)?")
@@ -57,31 +75,52 @@ _TODO = "give the words that are nearest: " + ", ".join(f"{word} ({meaning})" fo
 
 @dataclass(frozen=True)
 class Collation:
-    """Which texts are one key: `ci`, `ai`, `pad` as in WORDS. Without any, each text is itself."""
+    """Which texts are one key, as in WORDS. Without any word each text is itself; `width` alone says nothing."""
 
     ci: bool = False
     ai: bool = False
     pad: bool = False
+    general: bool = False
+    width: bool = False
 
     def __str__(self) -> str:
         """The words, as `parse_collation` reads them; '' for none."""
         return ",".join(word for word in WORDS if getattr(self, word))
 
     def __bool__(self) -> bool:
-        return self.ci or self.ai or self.pad
+        return self.is_small or self.ai or self.pad
+
+    @property
+    def is_small(self) -> bool:
+        """Whether capital and small letters are one; the form has small ones."""
+        return self.ci or self.general
 
     def form(self, text: str) -> str:
         """The text that stands for all that are the same key. The form of a form is itself."""
-        if self.ci or self.ai:
-            text = unicodedata.normalize("NFKD", text)
+        if self.general:
+            text = general_form(text)
+        elif self.ci or self.ai:
+            decomposition = "NFD" if self.width else "NFKD"
+            text = unicodedata.normalize(decomposition, text)
             if self.ai:
-                text = "".join(char for char in text if unicodedata.combining(char) in _VOWEL_SIGNS)
+                text = "".join(_without_accents(text))
             if self.ci:
-                text = unicodedata.normalize("NFKD", "".join(_small(char) for char in text))
+                text = unicodedata.normalize(decomposition, "".join(_small(char) for char in text))
         return text.rstrip(" ") if self.pad else text
 
 
 EXACT = Collation()
+
+
+def _without_accents(text: str) -> Iterator[str]:
+    """The characters of a decomposed text less its accents. A mark behind a blank is one that stands for itself: ´ is no blank."""
+    letter = ""
+    for char in text:
+        kind = unicodedata.combining(char)
+        if kind == 0:
+            letter = char
+        if kind in _VOWEL_SIGNS or letter == " " or letter.lower() + char in _OTHER_LETTERS:
+            yield char
 
 
 def _small(char: str) -> str:
@@ -96,6 +135,8 @@ def parse_collation(text: str) -> Collation:
     """
     words = [part.strip().lower() for part in text.split(",") if part.strip()]
     if all(word in WORDS for word in words):
+        if "general" in words and {"ci", "ai", "width"} & {*words}:
+            raise UsageError("the word general says already what ci, ai and width say", "bad-collation", _TODO)
         return Collation(**dict.fromkeys(words, True))
     if len(words) == 1:
         return _named(words[0], text.strip())
@@ -130,7 +171,8 @@ def _of_sql_server(name: str) -> str | None:
         return None
     if match["accent"] == "ai" and not _PLAIN_FAMILY.fullmatch(match["family"]):
         return None
-    return ",".join([word for word in (match["case"], match["accent"]) if word in WORDS] + ["pad"])
+    folds = [word for word in (match["case"], match["accent"]) if word in WORDS]
+    return ",".join([*folds, *(["width"] if folds and match["width"] else []), "pad"])
 
 
 class KeyColumn(str):

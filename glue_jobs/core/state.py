@@ -203,7 +203,7 @@ def _key(item: Mapping[str, Any], path: TablePath) -> tuple[str, ...]:
     try:
         return collated(names, parse_collation(",".join(_names(item, "KeyCollation"))))
     except UsageError as error:
-        expected = "ci, ai, pad, or a collation's name as MySQL, MariaDB or SQL Server write it (docs/dms-source.md)"
+        expected = "ci, ai, width, general, pad, or a collation's name as MySQL, MariaDB or SQL Server write it (docs/dms-source.md)"
         raise _refuse(path, "KeyCollation", expected, item.get("KeyCollation")) from error
 
 

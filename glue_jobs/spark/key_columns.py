@@ -39,7 +39,7 @@ def collated_texts(values: Column, collation: Collation) -> Column:
     if pc.all(pc.string_is_ascii(values)).as_py() is False:
         array = _one_array(values) if values.nbytes <= GATHER_BYTES else values
         return _each_text(array, collation)
-    small = pc.ascii_lower(values) if collation.ci else values
+    small = pc.ascii_lower(values) if collation.is_small else values
     return pc.ascii_rtrim(small, characters=" ") if collation.pad else small
 
 

@@ -25,9 +25,11 @@ from glue_jobs.core.collation import (
 )
 from glue_jobs.core.errors import UsageError
 
-COLLATIONS = st.builds(Collation, st.booleans(), st.booleans(), st.booleans())
+COLLATIONS = st.builds(Collation, st.booleans(), st.booleans(), st.booleans(), width=st.booleans()) | st.builds(
+    Collation, pad=st.booleans(), general=st.just(True)
+)
 # Letters whose small or decomposed form is odd, marks, blanks and some of every kind of text.
-HARD = "aAéÉß ſςΣİıIǅﬁÅÅ①Ａ￫ガがパ한ก็ำकिकुक्ष्\u0301\u0308\u0345\u200d\u00a0\u1e9e\u0130"
+HARD = "aAéÉß ſ´¨йЙиёЁآأاςΣİıIǅﬁÅÅ①Ａ￫ガがパ한ก็ำकिकुक्ष्\u0301\u0308\u0345\u200d\u00a0\u1e9e\u0130"
 TEXTS = st.text(st.sampled_from(HARD) | st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
@@ -37,7 +39,9 @@ TEXTS = st.text(st.sampled_from(HARD) | st.characters(exclude_categories=["Cs"])
         ("", ""),
         ("ci", "ci"),
         ("pad, AI ,ci", "ci,ai,pad"),
-        ("utf8mb4_general_ci", "ci,ai,pad"),
+        ("utf8mb4_general_ci", "general,pad"),
+        ("utf8mb3_general_nopad_ci", "general"),
+        ("pad,width,ci", "ci,width,pad"),
         ("utf8_unicode_ci", "ci,ai,pad"),
         ("utf8mb4_0900_ai_ci", "ci,ai"),
         ("utf8mb4_0900_as_ci", "ci"),
@@ -51,6 +55,7 @@ TEXTS = st.text(st.sampled_from(HARD) | st.characters(exclude_categories=["Cs"])
         ("SQL_Latin1_General_CP1_CI_AS", "ci,pad"),
         ("Latin1_General_100_CI_AI_SC_UTF8", "ci,ai,pad"),
         ("Latin1_General_CS_AS_KS_WS", "pad"),
+        ("Latin1_General_CI_AS_KS_WS", "ci,width,pad"),
         ("Latin1_General_BIN2", "pad"),
         ("Finnish_Swedish_CI_AS", "ci,pad"),
     ],
@@ -64,12 +69,29 @@ def test_names_and_words(text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["latin1_swedish_ci", "utf8mb4_swedish_ci", "Turkish_CI_AS", "Finnish_Swedish_CI_AI", "nocase", "ci,xi", "utf8mb4_ci"]
+    "text",
+    [
+        "latin1_swedish_ci",
+        "utf8mb4_swedish_ci",
+        "Turkish_CI_AS",
+        "Finnish_Swedish_CI_AI",
+        "nocase",
+        "ci,xi",
+        "utf8mb4_ci",
+        "utf8_general_mysql500_ci",
+    ],
 )
 def test_what_the_words_can_not_say_is_refused_by_name(text: str) -> None:
     """A language's own letters would be taken for others, and rows lost."""
     with pytest.raises(UsageError, match=text.rpartition(",")[2]):
         parse_collation(text)
+
+
+@pytest.mark.parametrize("other", ["ci", "ai", "width"])
+def test_general_stands_in_the_place_of_other_words(other: str) -> None:
+    """Together they would be coarser than any collation."""
+    with pytest.raises(UsageError, match="the word general"):
+        parse_collation(f"general,{other}")
 
 
 @pytest.mark.parametrize(
@@ -82,6 +104,20 @@ def test_what_the_words_can_not_say_is_refused_by_name(text: str) -> None:
         ("ai", ("é", "e", "e\u0301"), "E"),
         ("ai", ("が", "か"), "ガ"),
         ("ai", ("किन", "किन"), "कुन"),
+        ("ai", ("ё", "е"), "э"),
+        ("ai", ("й", "и\u0306", "й\u0301"), "и"),
+        ("ci,ai", ("Ї", "ї"), "і"),
+        ("ai", ("\u0627",), "\u0622"),
+        ("ai", ("´",), " "),
+        ("ci", ("m²", "M2"), "m3"),
+        ("ci,width", ("m²", "M²"), "m2"),
+        ("ci,width", ("é", "E\u0301"), "ＡÉ"),
+        ("general", ("Crème", "CREME"), "Cre\u0300me"),
+        ("general", ("Straße", "STRASE"), "Strasse"),
+        ("general", ("ﬁ",), "fi"),
+        ("general", ("й", "Й"), "и"),
+        ("general", ("😀", "😁"), "a"),
+        ("general,pad", ("É ", "e"), "e\t"),
         ("pad", ("a", "a  "), "a\t"),
         ("ci,ai,pad", ("Crème ", "CREME"), "crem"),
         ("", ("a",), "a "),

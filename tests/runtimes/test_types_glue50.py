@@ -15,7 +15,7 @@ from tests.runtimes.spark_runtime import GLUE_50, INSTALL_SECONDS
 from tests.spark.test_types import EXTREMES, in_lake, plain, raw_table, written
 
 SECONDS = 120
-WORDS = ["ci", "ai", "pad", "ci,ai,pad"]
+WORDS = ["ci", "ai", "pad", "ci,ai,pad", "general,pad", "ci,width"]
 # Reads each raw file as a task does and writes its rows as a data file; then makes the forms of texts.
 SCRIPT = """
 import json, sys

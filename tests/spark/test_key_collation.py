@@ -144,7 +144,7 @@ CHANGES = st.lists(st.lists(st.tuples(st.sampled_from("IUD"), ROWS), min_size=1,
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(["ci", "ai", "pad", "ci,ai,pad"]), CHANGES, st.sampled_from(["null", "name"]))
+@given(st.sampled_from(["ci", "ai", "pad", "ci,ai,pad", "general,pad", "ci,width"]), CHANGES, st.sampled_from(["null", "name"]))
 def test_any_changes_leave_what_a_source_with_that_collation_has(new_table: MakeTable, words: str, rounds: Any, partition_key: str) -> None:
     """A dict from the form of the key to the row is the source."""
     table = new_table(NAMES, primary_key="name", partition_key=partition_key)

@@ -32,11 +32,10 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, Callable
 
 from glue_jobs.aws.clients import Deadline, make_clients
-from glue_jobs.aws.records import read_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.erasure import BACK, back_text
@@ -54,6 +53,7 @@ from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.history_table import check_free
 from glue_jobs.protocol.job import Act, run_here, run_job
 from glue_jobs.protocol.job_log import JobLog
+from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.table_run import JobContext, TableRun
 from glue_jobs.spark.apply_plan import ApplyPlan, facts, plan_apply
 from glue_jobs.spark.apply_rows import work_of
@@ -68,6 +68,7 @@ from glue_jobs.spark.given_rows import GivenRows, Reader, read_given
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place
 from glue_jobs.spark.task_errors import brought_back
 
+TWICE_WITHIN = timedelta(hours=2)
 # (s3, snapshot, table) → the rows of a correction for a table that looks so.
 Give = Callable[[Any, Snapshot, str], GivenRows]
 # (s3, snapshot, table) → the rows of an edit.
@@ -139,10 +140,10 @@ class Applying:
         run.may_block = False
         run.staging = self.stage
         run.open()
+        done = _done_before(run)
         if run.unfinished and not self.dry_run:
             run.finish()
-        done = self._done_before(run)
-        if done:
+        if done and done not in [change.lost for change in run.changes]:
             self.change, run.note = done, f"change {done} of this very run did it already: nothing was changed"
             return
         if self.from_change and run.snapshot.change != self.from_change:
@@ -160,19 +161,12 @@ class Applying:
             if not (plan.located or len(plan.rows_in)):
                 run.note = "no row of the table has one of the keys: nothing was changed"
                 return
-            record = run.change(lambda change: self._work(run, plan, change), action="apply")
+            record = run.wished(lambda change: self._work(run, plan, change), action="apply")
         self.change = record.id
         if len(plan.missing) and not plan.inserts:
             run.warnings.append(f"{len(plan.missing)} key(s) stand in no row; the change's record has the first of them")
         if record.details.get(BACK):
             run.warnings.append(back_text(record.id, record.details[BACK]))
-
-    def _done_before(self, run: TableRun) -> str:
-        """The head, if a run of this id has made it: a StartJobRun whose answer was lost is sent again, and Glue then runs the job twice. A
-        table without a key would get the rows twice."""
-        mine, head = run.context.settings.run_id, run.snapshot.change
-        is_ours = mine and head and read_record(run.s3, run.state.lake, head, with_checkpoint=False).run_id == mine
-        return head if is_ours else ""
 
     def _work(self, run: TableRun, plan: ApplyPlan, change: str) -> Work:
         rows = run.context.settings.limits.sample_rows if self.stage else 0
@@ -188,6 +182,19 @@ class Applying:
         client = tuple((name, self.environment[name]) for name in CLIENT_VARIABLES if self.environment.get(name))
         settings = run.context.settings
         return Place(client, run.state.path.bucket, run.state.lake, change, settings.compression, settings.limits, run.state.before_images)
+
+
+def _done_before(run: TableRun) -> str:
+    """The change that a run of this id has made, '' if there is none: a StartJobRun whose answer was lost is sent again, and then Glue runs
+    the job twice. A table without a key would get the rows twice. Both begin within minutes."""
+    oldest, lost = f"{run.context.clock() - TWICE_WITHIN:%Y-%m-%dT%H:%M:%S}", set()
+    for record in Lineage(run.s3, run.state.lake, run.snapshot.change).back():
+        if record.time < oldest:
+            break
+        lost.add(record.lost)
+        if record.run_id == run.context.settings.run_id and record.kind in ("apply", "edit") and record.id not in lost:
+            return record.id
+    return ""
 
 
 def _moved_on(run: TableRun, shown: str) -> CommitRefused:

@@ -77,7 +77,7 @@ def backfill_with(build: Builder, dry_run: bool) -> Act:
         if dry_run:
             run.note = "dry run: nothing was changed"
             return
-        record = run.change(lambda change: build(plan, change, run.context.clock()), action="history")
+        record = run.wished(lambda change: build(plan, change, run.context.clock()), action="history")
         versions = record.details["versions"]
         run.note = f"{versions} row version(s) of {len(plan.rebuild.records)} change(s), from {plan.rebuild.records[0].id} on"
 

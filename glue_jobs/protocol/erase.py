@@ -80,13 +80,7 @@ def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", 
         if dry_run:
             run.note = "dry run: nothing was changed"
             return
-        record = run.change(lambda change: _work(run, eraser, planned, salt, change), action=KIND)
-        if record.id not in run.snapshot.erases:
-            raise RetryLater(
-                f"the uploads of the erase {record.id} of {run.state.path} were gone before they were published; it was taken back",
-                "uploads-gone",
-                "run it again: nothing was erased",
-            )
+        run.wished(lambda change: _work(run, eraser, planned, salt, change), action=KIND)
         finish_erases(run)
         run.note = f"{len(plan.versions)} version(s) were removed for good"
         if plan.unsearched:

@@ -176,7 +176,7 @@ class Repair:
         if plan.cannot:
             raise _gone(run.state.lake, plan)
         if plan.restore or (beside and beside.plan.restore):
-            self.change = run.change(lambda change: _work(run, plan, change), action="repair").id
+            self.change = run.wished(lambda change: _work(run, plan, change), action="repair").id
         for lake, one in ((run.state.lake, plan), *([(beside.look.state.lake, beside.plan)] if beside else [])):
             if one.hide:
                 run.lease.check()

@@ -128,6 +128,17 @@ class TableRun:
         self.context.log.event("committed", seconds=round(time.monotonic() - started, 3), **summary(record))
         return record
 
+    def wished(self, make: Callable[[str], Work], **facts: Any) -> ChangeRecord:
+        """A change that a person asked for and no run makes by itself: RetryLater (uploads-gone) where it had to be taken back."""
+        record = self.change(make, **facts)
+        if not self.staging and self.snapshot.change != record.id:
+            raise RetryLater(
+                f"the uploads of the {record.kind} {record.id} of {self.state.path} were gone before it was published; it was taken back",
+                "uploads-gone",
+                "run it again: the table is as it was",
+            )
+        return record
+
     def _next_id(self) -> str:
         self._counter += 1
         return str(ChangeId(self.lease.fence, self._counter, self.context.nonce()))

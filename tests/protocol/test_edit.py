@@ -185,6 +185,20 @@ def test_a_run_that_was_started_twice_does_its_work_once(in_process: Clients) ->
     assert (codes, table.rows()) == ([0, 0, 0], [{"name": "x"}] * 2)
 
 
+def test_a_run_that_was_started_twice_is_known_behind_another_change(in_process: Clients) -> None:
+    """The second one may have waited for that; without a key the rows would be there twice."""
+    table = Made(in_process, "behind", "name string")
+    in_process.s3.put_object(Bucket="lake", Key="given/behind.csv", Body=b"name\nx\n")
+    words = ["--path", str(table.table_path), "--edit", "insert", "--rows", "s3://lake/given/behind.csv", "--driver_bytes", "1000000000"]
+    words += ["--state_table", IN_PROCESS["DMSLAKE_STATE_TABLE"], "--run_id", "one"]
+
+    codes = [apply.main(words, IN_PROCESS)]
+    table.do(insert_rows, [{"name": "y"}])
+    codes.append(apply.main(words, IN_PROCESS))
+
+    assert (codes, table.rows()) == ([0, 0], [{"name": "x"}, {"name": "y"}])
+
+
 def test_keys_that_can_not_be_taken_are_named(in_process: Clients) -> None:
     """One that comes twice, one that is there already, rows that need too much memory, given ones or the table's; nothing is changed."""
     table = Made(in_process, "named", primary_key="id")

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from glue_jobs.aws.uploads import list_open_uploads
+from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.record import ChangeRecord
+from glue_jobs.protocol import table_run
 from glue_jobs.protocol.converge import abort_uploads
 from glue_jobs.protocol.history import ancestors
 from glue_jobs.protocol.publish import given_back
+from glue_jobs.rows import insert_rows
 from tests.core.records import minimal
 from tests.core.tables import loaded as loaded_snapshot
 from tests.core.tables import state_of
@@ -202,3 +205,42 @@ def test_keys_come_back_from_a_lost_rollback_unless_they_were_edited_since() -> 
 
     assert (untouched["PrimaryKey"], "PrimaryKey" in edited) == ("old", False)
     assert "was taken back" in untouched["Paused"]
+
+
+def insert(table: LakeTable, key: int) -> str:
+    """A row that a person gives, in this process."""
+    row = {"id": key, "name": str(key)}
+    return insert_rows(str(table.path), [row], environment=table.environment, driver_bytes="1000000000")
+
+
+def test_an_edit_is_made_after_a_lost_one_was_taken_back(loaded: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the same run: what takes the other one back is no work of its own."""
+    with monkeypatch.context() as patched:
+        patched.setattr(table_run, "converge", lambda *_, **__: 1 // 0)
+        with pytest.raises(DmslakeError, match="ZeroDivisionError"):
+            insert(loaded, 8)
+    lose(loaded, loaded.head())
+
+    change = insert(loaded, 9)
+
+    assert loaded.rows() == [*BEFORE, (9, "9")]
+    assert (loaded.head().id, kinds(loaded)) == (change, ["full-load", "edit", "lost", "edit"])
+    check_finished(loaded)
+
+
+def test_an_edit_that_is_taken_back_fails(loaded: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked for it is told so."""
+    real = table_run.converge
+
+    def losing(s3: Any, lake: Any, record: ChangeRecord, **options: Any) -> None:
+        if record.kind == "edit":
+            lose(loaded, record)
+        real(s3, lake, record, **options)
+
+    monkeypatch.setattr(table_run, "converge", losing)
+
+    with pytest.raises(DmslakeError) as caught:
+        insert(loaded, 9)
+
+    assert (caught.value.code, kinds(loaded), loaded.rows()) == ("uploads-gone", ["full-load", "edit", "lost"], BEFORE)
+    check_finished(loaded)

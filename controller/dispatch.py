@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -84,7 +83,7 @@ class Dispatch:
         self._limits = limits
         self._plan_again = plan_again
         self._read_items = read_items
-        self._queue: deque[PlannedRun] = deque()
+        self._queue: list[PlannedRun] = []
         self._going: list[_Going] = []
         self._outcomes: list[RunOutcome] = []
         self._actions: dict[str, str] = {}
@@ -98,9 +97,12 @@ class Dispatch:
 
     def execute(self, plan: RunPlan, controller_run: str) -> Dispatched:
         """Run it all to the end. Ends because each (table, job, action) of a plan starts once, other tables are planned again only while a
-        run of the first plan goes on, and waiting without an answer is bounded."""
+        run of the first plan goes on (that one only waits is not enough: what is planned again starts before it), and waiting without an
+        answer is bounded."""
         self._first, self._planned_at = plan.runs, self._host.now()
         self._enqueue(plan.runs, plan.tables)
+        if self._runner.most_runs == 1:  # loads can leave no place to the others
+            self._let_others_pass()
         try:
             while self._queue or self._going:
                 self._start_some(controller_run)
@@ -120,32 +122,48 @@ class Dispatch:
             if table.job:
                 self._started.add((table.path, table.job, table.action))
 
+    def _let_others_pass(self) -> None:
+        """Put the loads that wait behind the runs of other jobs; each keeps its order."""
+        self._queue.sort(key=lambda run: run.job == LOAD_INITIAL)
+
     def _start_some(self, controller_run: str) -> None:
-        while self._queue and len(self._going) < self._runner.most_runs:
-            run, run_id = self._queue[0], f"{controller_run}-{self._count + 1}"
+        """Start what has room. A job that is refused now is passed over until the next look: the other jobs may have room."""
+        refused: dict[str, BackPressure] = {}
+        while (place := self._next_place(refused)) is not None:
+            run, run_id = self._queue[place], f"{controller_run}-{self._count + 1}"
             try:
                 job_run = self._runner.start(run, run_id)
             except BackPressure as error:
-                self._refused = 0 if self._going else self._refused + 1
+                refused[run.job] = error
                 self._log("back-pressure", run, run_id, message=error.message)
-                if self._refused >= GIVE_UP_LOOKS:
-                    self._give_up(error)
-                return
+                continue
             except Exception as error:  # noqa: BLE001 - a run that can't be started is its tables' failure, the other runs go on
-                self._queue.popleft()
+                del self._queue[place]
                 self._end(RunOutcome(run, run_id, NOT_STARTED, problem=problem_of(error)))
                 continue
-            self._queue.popleft()
-            self._count, self._refused = self._count + 1, 0
+            del self._queue[place]
+            self._count += 1
             self._going.append(_Going(run, run_id, job_run, self._host.now()))
             self._log("run-started", run, run_id, job_run=job_run)
+        self._refused = self._refused + 1 if refused and not self._going else 0
+        if self._refused >= GIVE_UP_LOOKS:
+            self._give_up(next(iter(refused.values())))
+
+    def _next_place(self, refused: Collection[str]) -> int | None:
+        """The place in the queue of the first run that has room. Loads, which may take hours, leave a place to the other jobs."""
+        most = self._runner.most_runs
+        if len(self._going) >= most:
+            return None
+        loads = sum(going.run.job == LOAD_INITIAL for going in self._going)
+        closed = {*refused, LOAD_INITIAL} if loads >= max(1, most - 1) else refused
+        return next((place for place, run in enumerate(self._queue) if run.job not in closed), None)
 
     def _give_up(self, error: BackPressure) -> None:
         """Nothing of ours runs and yet nothing could be started for long: leave the rest to the next controller run."""
         message = f"gave up after {GIVE_UP_LOOKS} tries: {error.message}"
         problem = Problem("not-started", message, "nothing: the next controller run tries again")
         while self._queue:
-            self._end(RunOutcome(self._queue.popleft(), "", NOT_STARTED, problem=problem))
+            self._end(RunOutcome(self._queue.pop(0), "", NOT_STARTED, problem=problem))
 
     def _look(self, going: _Going) -> None:
         try:
@@ -197,26 +215,33 @@ class Dispatch:
         self._replanned.update({table.path: table for table in plan.tables})
         fresh = [table for table in plan.tables if self._is_follow_up(table, run.job)]
         self._enqueue(pack_runs(fresh, self._limits), fresh)
+        self._let_others_pass()
 
     def _plan_others(self) -> None:
-        """A first load may take hours, and only one controller runs at a time: meanwhile the other tables are not to stand still."""
+        """A first load may take hours, and only one controller runs at a time: meanwhile the other tables are not to stand still.
+
+        Loads that wait are no reason to wait: they may do so for hours, too. Planned are all tables, because two may want the same place;
+        of those that are worked on, or wait, the plan is not taken.
+        """
         every = self._limits.replan_seconds
         is_long = any(going.run is run for going in self._going for run in self._first)
-        if not every or not is_long or self._queue or (self._host.now() - self._planned_at).total_seconds() < every:
+        others_wait = any(run.job != LOAD_INITIAL for run in self._queue)
+        if not every or not is_long or others_wait or (self._host.now() - self._planned_at).total_seconds() < every:
             return
         self._planned_at = self._host.now()
-        busy = {path for going in self._going for path in going.run.paths}
-        others = [path for path in self._actions if path not in busy]
-        if not others:
+        busy = {path for run in (*self._queue, *(going.run for going in self._going)) for path in run.paths}
+        if not self._actions.keys() - busy:
             return
         try:
-            plan = self._plan_again(others)
+            plan = self._plan_again(tuple(self._actions))
         except (ClientError, BotoCoreError, DmslakeError) as error:
             self._warnings.append(f"the tables that are not being worked on could not be planned again: {problem_of(error).message}")
             return
-        self._replanned.update({table.path: table for table in plan.tables})
-        self._started -= {each for each in self._started if each[0] in others}
-        self._enqueue(plan.runs, plan.tables)
+        others = [table for table in plan.tables if table.path not in busy]
+        self._replanned.update({table.path: table for table in others})
+        self._started = {each for each in self._started if each[0] in busy}
+        self._enqueue(pack_runs(others, self._limits), others)
+        self._let_others_pass()
 
     def _is_follow_up(self, table: TablePlan, job: str) -> bool:
         return table.job not in ("", job) and (table.path, table.job, table.action) not in self._started

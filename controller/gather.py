@@ -96,9 +96,9 @@ class Discovered:
 
 @dataclass(frozen=True)
 class Question:
-    """What to gather. paths: as a person wrote them, empty for all in scope. create: the table and items that are missing.
+    """What to gather. paths: as a person wrote them, empty for all in scope. keys: instead, of the items; one that is gone is left out.
 
-    wants: the tables whose snapshot and raw files are read. files: who reads them.
+    create: the table and items that are missing. wants: the tables whose snapshot and raw files are read. files: who reads them.
     """
 
     settings: Settings
@@ -106,6 +106,7 @@ class Question:
     create: bool = False
     discover: bool = True
     everything: bool = False  # items outside of the scope too
+    keys: tuple[str, ...] = ()
     wants: Callable[[TableState], bool] = field(default=lambda state: is_due(state))
     files: Files = field(default=lambda s3, state, limits: read_files(s3, state, limits))
 
@@ -157,11 +158,12 @@ def survey(
     s3 = clients.s3  # made before the threads start: making a client is not thread-safe
     if question.create:
         table.ensure()
-    found = discover(s3, scope) if scope is not None and question.discover and not question.paths else Discovered()
+    looks = question.discover and not (question.paths or question.keys)
+    found = discover(s3, scope) if scope is not None and looks else Discovered()
     items = {str(item["path"]): item for item in read_items(table, question)}
     new = _register(table, found.paths, items, question)
     facts = [_read_item(item, path in new) for path, item in sorted(items.items())]
-    chosen = _choose(facts, question.paths) if question.paths else [fact for fact in facts if question.everything or _in_scope(fact, scope)]
+    chosen = _asked_for(facts, question, scope)
 
     def read(fact: Facts) -> tuple[Facts, _R]:
         whole = _read_files(s3, fact, question)
@@ -174,10 +176,10 @@ def survey(
 
 
 def read_items(table: StateTable, question: Question) -> list[dict[str, Any]]:
-    """The items asked for: those of full paths by key, all others by a scan. A missing state table holds none."""
-    keys = [str(TablePath.parse(path)) for path in question.paths if "/" in path]
+    """The items asked for: those of keys and full paths by key, all others by a scan. A missing state table holds none."""
+    keys = question.keys or tuple(str(TablePath.parse(path)) for path in question.paths if "/" in path)
     try:
-        if question.paths and len(keys) == len(question.paths):
+        if keys and len(keys) == len(question.keys or question.paths):
             return list(table.batch_get(keys).values())
         return list(table.scan())
     except ClientError as error:
@@ -235,9 +237,30 @@ def _register(table: StateTable, found: Iterable[TablePath], items: dict[str, di
 def _read_item(item: dict[str, Any], is_new: bool) -> Facts:
     key = str(item["path"])
     try:
-        return Facts(key, read_state(item), is_new=is_new)
+        state = read_state(item)
+        _check_key(key, state.path)
     except DmslakeError as error:
         return Facts(key, problem=error)
+    return Facts(key, state, is_new=is_new)
+
+
+def _check_key(key: str, path: TablePath) -> None:
+    """Refuse an item whose key is another spelling of its table's path: jobs look for the path, and would never find the item."""
+    if key != str(path):
+        raise UsageError(
+            f"the key of an item is another spelling of its table's path; expected: {str(path)!r}; found: {key!r}",
+            "bad-path",
+            f"delete this item, and set its attributes in the item {path}, which `dmslake tables` creates",
+        )
+
+
+def _asked_for(facts: list[Facts], question: Question, scope: RawScope | None) -> list[Facts]:
+    """The tables of the items that were read which the question is about."""
+    if question.keys:
+        return facts
+    if question.paths:
+        return _choose(facts, question.paths)
+    return [fact for fact in facts if question.everything or _in_scope(fact, scope)]
 
 
 def _choose(facts: Sequence[Facts], wanted: Sequence[str]) -> list[Facts]:

@@ -11,9 +11,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
+from glue_jobs.core.history_table import is_changed_by
 from glue_jobs.core.record import GOES_TO, ChangeRecord, DataFile
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.core.undo import record_time, root
+from glue_jobs.core.undo import Read, record_time, root
 
 HEAD, LIVE, UNDONE, STEP, LOST = "head", "live", "undone", "step", "lost"
 YES, UNTIL, NO = "yes", "until", "no"
@@ -62,6 +63,22 @@ def _standing(record: ChangeRecord, head: str, live: Collection[str], lost: Coll
     if record.kind in GOES_TO:
         return STEP
     return LIVE if record.id in live else UNDONE
+
+
+def beside(records: Sequence[ChangeRecord], read: Read) -> list[ChangeRecord]:
+    """The records with the files that their changes added to the history table and superseded there, in the place of the lake table's.
+
+    read: the history table's records.
+    """
+    return [_beside(record, read) for record in records]
+
+
+def _beside(record: ChangeRecord, read: Read) -> ChangeRecord:
+    change = is_changed_by(record)
+    if not change:
+        return replace(record, added=(), superseded=())
+    own = read(change)
+    return replace(record, added=own.added, superseded=own.superseded)
 
 
 def find_needs(records: Sequence[ChangeRecord], head: Snapshot, oldest: Snapshot) -> list[Need]:
@@ -126,8 +143,12 @@ def _restorable(hidden_at: datetime | None, days: int | None, now: datetime, is_
 
 
 def shown_time(record: ChangeRecord) -> datetime:
-    """The change's time rounded up to milliseconds: `--to` with what a person copies means this change, not the one before."""
-    moment = record_time(record)
+    """The change's time for a person."""
+    return rounded_up(record_time(record))
+
+
+def rounded_up(moment: datetime) -> datetime:
+    """A change's time in whole milliseconds: `--to` and `--as-of` with what a person copies mean this change, not the one before."""
     rest = moment.microsecond % 1000
     return moment + timedelta(microseconds=1000 - rest) if rest else moment
 

@@ -23,12 +23,13 @@ def metrics_line(settings: Settings, plan: RunPlan, report: RunReport, at: datet
     """The line of a run that looked at all tables; None for one of some tables (`--path`), which says nothing of the others.
 
     Runs is 1: its absence tells that the controller has stopped. LagSeconds is the greatest of the active tables that are not paused,
-    after the run. TablesFailed counts what neither ended well nor is blocked; a lease that another run holds is no failure.
+    after the run. TablesFailed counts what neither ended well nor is blocked, and tables whose catalog step could not be done: Athena
+    would never see their new partitions. A lease that another run holds is no failure.
     """
     if settings.paths:
         return None
     blocked = sum(1 for table in report.tables if table.outcome == "blocked")
-    failed = sum(1 for table in report.tables if table.outcome not in GOOD | {"blocked", "lease-held"})
+    failed = sum(1 for table in report.tables if table.outcome not in GOOD | {"blocked", "lease-held"} or table.catalog_pending)
     values: dict[str, float] = {"Runs": 1, "TablesBlocked": blocked, "TablesFailed": failed, "LagSeconds": _greatest_lag(plan, report)}
     directive = {
         "Namespace": NAMESPACE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -10,19 +10,22 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from controller.history import Need, PastChange, Restorable, find_needs, read_restorable, standings
+from controller.history import Need, PastChange, Restorable, beside, find_needs, read_restorable, standings
 from glue_jobs.aws.buckets import noncurrent_days
 from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.translate import ACCESS_DENIED, error_code
+from glue_jobs.core.erasure import Erased
 from glue_jobs.core.errors import DmslakeError, TableBlocked, UsageError
+from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord, stands_for
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
-from glue_jobs.core.undo import rows_path
+from glue_jobs.core.undo import root, rows_path
 from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.protocol.history_table import snapshot_at
 from glue_jobs.protocol.lineage import HISTORY_TODO, Lineage
-from glue_jobs.protocol.restore import find_sources
+from glue_jobs.protocol.restore import erased_file, find_sources
 
 MOST_LOOKED_UP = 2000  # hidden files whose data is looked up in S3; for more the bucket's rule is believed
 
@@ -92,15 +95,15 @@ def _judge(s3: Any, state: TableState, lineage: Lineage, records: Sequence[Chang
     answers: Sequence[Restorable | None] = [None] * len(records)
     looked_up = False
     try:
-        needs = find_needs(records, head, read_snapshot(s3, state.lake, oldest))
+        needs = _needs(s3, state.lake, records, head)
     except TableBlocked as error:
         warnings.append(f"it isn't known which changes can be gone back to: {error.message}")
     else:
         if only is not None:
-            needs = [need for need in needs if need.first <= only <= need.last]
+            needs = {folder: [need for need in some if need.first <= only <= need.last] for folder, some in needs.items()}
         missing = _missing(s3, state.lake, needs, head.erases)
         looked_up = missing is not None
-        answers = read_restorable(len(records), needs, days, now, missing)
+        answers = read_restorable(len(records), [need for some in needs.values() for need in some], days, now, missing)
     changes = (PastChange(record, word, None if word == "lost" else answer) for record, word, answer in zip(records, words, answers))
     return Past(tuple(changes), head, lineage, False, days, looked_up, tuple(warnings))
 
@@ -128,9 +131,38 @@ def _days(s3: Any, lake: S3Uri, warnings: list[str]) -> int | None:
         return None
 
 
-def _missing(s3: Any, lake: S3Uri, needs: Sequence[Need], erases: Sequence[str]) -> set[str] | None:
-    """Paths of the needed files that S3 has no more; None where they are too many to ask."""
-    files = {need.file.path: need.file for need in needs}
-    if len(files) > MOST_LOOKED_UP:
+def _needs(s3: Any, lake: S3Uri, records: Sequence[ChangeRecord], head: Snapshot) -> dict[S3Uri, list[Need]]:
+    """The hidden files that returns to `records` need, by folder: the lake table's, and the history table's where there is one."""
+    oldest = read_snapshot(s3, lake, records[-1].id)
+    needs = {lake: find_needs(records, head, oldest)}
+    if head.history is not None:
+        folder = history_lake(lake)
+        own = beside(records, Lineage(s3, folder, head.history.change))
+        needs[folder] = find_needs(own, snapshot_at(s3, lake, head), snapshot_at(s3, lake, oldest))
+    return needs
+
+
+def _missing(s3: Any, lake: S3Uri, needs: Mapping[S3Uri, Sequence[Need]], erases: Sequence[str]) -> set[str] | None:
+    """Paths of the needed files that S3 has no more; None where they are too many to ask. No path is in both folders."""
+    files = {folder: {need.file.path: need.file for need in some} for folder, some in needs.items() if some}
+    if sum(map(len, files.values())) > MOST_LOOKED_UP:
         return None
-    return {file.path for file in find_sources(s3, lake, files.values(), read_erased(s3, lake, erases))[1]} if files else set()
+    erased = read_erased(s3, lake, erases if files else ())
+    return {file.path for folder, some in files.items() for file in find_sources(s3, folder, some.values(), erased)[1]}
+
+
+def find_eraser(s3: Any, lake: S3Uri, head: Snapshot, goal: Snapshot) -> str:
+    """The erase that took bytes which a return to `goal` would need, '' for none. Only files on the list of an erase are looked up."""
+    if not head.erases:
+        return ""
+    erased = read_erased(s3, lake, head.erases)
+    taken = _taken(s3, lake, head, goal, erased)
+    return taken or _taken(s3, history_lake(lake), snapshot_at(s3, lake, head), snapshot_at(s3, lake, goal), erased)
+
+
+def _taken(s3: Any, folder: S3Uri, head: Snapshot, goal: Snapshot, erased: Erased) -> str:
+    kept = {root(file) for file in head.files.values()}
+    listed = [file for file in goal.files.values() if root(file) not in kept and erased_file(folder, [file], erased)]
+    gone = find_sources(s3, folder, listed, erased)[1]
+    found = erased_file(folder, gone, erased)
+    return found[1] if found else ""

@@ -74,7 +74,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The whole decision: every table's, and the runs in the order in which they start."""
+    """The whole decision: every table's, and the runs in the order in which they start, as far as there is room."""
 
     tables: tuple[TablePlan, ...] = ()
     runs: tuple[PlannedRun, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,10 @@ SUMMED = ("inserted", "updated", "deleted", "ignored", "input_rows", "files_adde
 @dataclass(frozen=True)
 class TableReport:
     """One table's part. outcome: of SEVERITY, or inactive, paused. staged: the change that a run prepared and did not commit; the counts
-    are its. Counts are sums over the table's runs; table_rows is after the last."""
+    are its. Counts are sums over the table's runs; table_rows is after the last.
+
+    catalog_pending: a change that stands, and whose catalog step the last run could not do: the Glue table does not follow.
+    """
 
     path: str
     action: str
@@ -33,6 +36,7 @@ class TableReport:
     runs: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     staged: str = ""
+    catalog_pending: str = ""
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
@@ -121,13 +125,15 @@ def build_report(plan: RunPlan, done: Dispatched, run_id: str, started: datetime
     return RunReport(run_id, started.isoformat(timespec="seconds"), seconds, tables, (*plan.warnings, *done.warnings))
 
 
-def _table(plan: TablePlan, outcomes: Iterable[RunOutcome], again: TablePlan | None) -> TableReport:
+def _table(plan: TablePlan, outcomes: Sequence[RunOutcome], again: TablePlan | None) -> TableReport:
     parts = [_part(plan, outcome) for outcome in outcomes]
     if not parts:
         return _unstarted(plan)
+    # A run that ended without a result did no catalog step either.
+    with_result = [part for part, outcome in zip(parts, outcomes) if plan.path in outcome.results]
     if again is not None and again.problem is not None:
         parts.append(_unstarted(again))
-    return replace(_merged(parts), is_new=plan.is_new)
+    return replace(_merged(parts), is_new=plan.is_new, catalog_pending=with_result[-1].catalog_pending if with_result else "")
 
 
 def _unstarted(plan: TablePlan) -> TableReport:
@@ -162,6 +168,7 @@ def _from_last_run(base: TableReport, last: Mapping[str, Any]) -> TableReport:
         outcome=str(last.get("outcome", "failed")),
         changes=tuple(str(change) for change in last.get("changes") or ()),
         staged=str(last.get("staged") or ""),
+        catalog_pending=str(last.get("catalog_pending") or ""),
         seconds=float(last.get("seconds") or 0.0),
         error=problem,
         warnings=tuple(str(text) for text in last.get("warnings") or ()),

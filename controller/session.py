@@ -106,7 +106,7 @@ class Session:
         staging = any(STAGE in run.arguments for run in plan.runs)
 
         def plan_again(paths: Sequence[str]) -> RunPlan:
-            return RunPlan() if staging else join_plans(*self.survey(plan_one, paths))  # what comes next would not be staged
+            return RunPlan() if staging else join_plans(*self.survey(plan_one, keys=tuple(paths)))  # what comes next would not be staged
 
         dispatch = Dispatch(self._runner(), self.host, self.settings.limits, plan_again, self.table.batch_get)
         return dispatch.execute(plan, run_id)

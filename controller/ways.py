@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from controller.history import HEAD, LIVE, LOST, UNDONE, PastChange
+from glue_jobs.core.history_table import is_changed_by
 from glue_jobs.core.record import stands_for
 from glue_jobs.core.state import TableState
 from glue_jobs.core.undo import Read, undone_tail
@@ -14,7 +15,8 @@ def ways(state: TableState, read: Read | None, change: PastChange) -> list[tuple
     if change.standing == LOST or read is None:
         return []
     out = []
-    if change.standing in (HEAD, LIVE) and not (record.erased and record.superseded):  # those files are no more
+    took_files = record.erased and (record.superseded or is_changed_by(record))  # of the table or of its history: they are no more
+    if change.standing in (HEAD, LIVE) and not took_files:
         out.append(("to undo it", f"dmslake rollback {path} --undo {record.id}"))
     tail = undone_tail(read, read(state.head)) if change.standing in (HEAD, UNDONE) else ()
     if change.standing == HEAD and stands_for(record) != record.id and tail:

@@ -71,13 +71,10 @@ class LakeSource:
 
     def between(self, start: str, end: str) -> Iterator[Between]:
         """What each change after `start` up to `end` did, rollbacks included."""
-        for changes in self.past.changes(start, end):
+        for state, changes in self.past.steps(start, end):
             rows = changes.drop_columns([COMMIT_VERSION, COMMIT_TIMESTAMP])
-            change = changes.column(COMMIT_VERSION)[0].as_py()
-            key = self._key(self.past.snapshot(change).primary_key)
-            schema = feed_schema(
-                f"{self.past.path} as of change {change}", rows.schema.remove(rows.schema.get_field_index(CHANGE_TYPE)), key, self.wish
-            )
+            columns = rows.schema.remove(rows.schema.get_field_index(CHANGE_TYPE))
+            schema = feed_schema(f"{self.past.path} as of change {state.change}", columns, self._key(state.primary_key), self.wish)
             yield Between(changes.column(COMMIT_TIMESTAMP)[0].as_py(), schema, rows)
 
     def _key(self, key: Sequence[str]) -> tuple[str, ...]:

@@ -29,8 +29,8 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.protocol.as_of import Reading, look
 from glue_jobs.protocol.history_table import history_at
 from glue_jobs.protocol.lineage import Lineage
-from glue_jobs.protocol.steps import states_between
-from glue_jobs.spark.change_feed import change_feed, change_frame
+from glue_jobs.protocol.steps import States, states_between
+from glue_jobs.spark.change_feed import change_feed, change_frame, state_changes
 from glue_jobs.spark.history_rows import chosen_versions
 from glue_jobs.spark.past import PastTable, past_history, past_table
 from glue_jobs.spark.place import Place
@@ -76,6 +76,11 @@ class Past:
         with translated():
             yield from change_feed(self.place, str(self.path), self._states(start, end))
 
+    def steps(self, start: str, end: str = "") -> Iterator[tuple[Snapshot, Any]]:
+        """The same, each table with the state after its change."""
+        with translated():
+            yield from state_changes(self.place, str(self.path), self._states(start, end))
+
     def changes_frame(self, spark: Any, start: str, end: str = "") -> Any:
         """The same as a Spark DataFrame."""
         with translated():
@@ -84,11 +89,11 @@ class Past:
     def _at(self, moment: str) -> Reading:
         return look(self.clients.s3, self.items, self.path, moment, time.sleep)
 
-    def _states(self, start: str, end: str) -> list[Snapshot]:
+    def _states(self, start: str, end: str) -> States:
         first, last = self._at(start).snapshot, self._at(end).snapshot
         lineage = Lineage(self.clients.s3, self.place.lake, last.change)
         states = states_between(self.clients.s3, self.place.lake, lineage, first.change, last.change)
-        return [replace(state, erases=last.erases) for state in states]  # what was erased later is for no reader of the past
+        return replace(states, erases=last.erases)  # what was erased later is for no reader of the past
 
 
 def open_past(path: str, environment: Mapping[str, str] | None = None, **settings: str) -> Past:

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from controller.cli.entry import cli
+from controller.report import RESTS, SEVERITY
 from glue_jobs.core.schema import ARROW_TO_LAKE, lake_type
 from glue_jobs.core.state import PERSON_ATTRIBUTES, REQUESTS
 from infra.local.demo import TRY_NEXT
@@ -209,7 +210,8 @@ def test_correct_from_top_to_bottom(shell: DocumentShell) -> None:
     forgotten = {block.text: shell.run(block) for block in blocks(FORGET) if block.language == "sh"}
     first, back, _, whole = forgotten.values()
     said = [line for line in first.partition("to have it back:\n")[2].splitlines() if line.startswith("  ")][:3]
-    assert shell_words("\n".join(said)) == shell_words("\n".join(list(forgotten)[1].splitlines()[:-2])) != []
+    written = "\n".join(list(forgotten)[1].splitlines()[:-2]).replace("$DMSLAKE_STATE_TABLE", "DMSCDC_Controller")
+    assert shell_words("\n".join(said)) == shell_words(written) != []
     assert "0 difference(s)" in back
     assert "0 difference(s)" in whole
 
@@ -405,6 +407,44 @@ def alternatives(node: ast.expr) -> list[ast.expr]:
 def is_code(value: object) -> bool:
     """Codes are short words with hyphens."""
     return isinstance(value, str) and re.fullmatch(r"[a-z]+[a-z0-9]*(-[a-z0-9]+)*", value) is not None
+
+
+def test_every_word_of_status_plan_and_run_is_explained() -> None:
+    """The words that the code has for a table, and those in the table of docs/operations.md, are the same, command by command."""
+    table = OPERATIONS.read_text("utf-8").split("### The words")[1].split("\n## ")[0]
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
+    explained = {
+        command: {word for row in rows if command in row[2] for word in re.findall(r"`([a-z-]+)`", row[1])}
+        for command in ("status", "plan", "run")
+    }
+    rests = first_words("Rest") | {"blocked", "error"}
+    plans = said_in("controller/plan.py", "_in_words") | first_words("Rewrite") | rests
+
+    assert explained["status"] == said_in("controller/status.py", "_word") | rests
+    assert explained["plan"] == plans
+    assert explained["run"] == {*SEVERITY, *RESTS.values()}
+
+
+def first_words(action: str) -> set[str]:
+    """The first argument of each call in the jobs' code that makes that action."""
+    calls = [
+        node for source in (ROOT / "glue_jobs").rglob("*.py") for node in ast.walk(ast.parse(source.read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == action
+    ]  # fmt: skip
+    return {str(ast.literal_eval(node.args[0])) for node in calls}
+
+
+def said_in(source: str, function: str) -> set[str]:
+    """The constants that a function returns, or has as the value of `action`; names of functions and attributes are none."""
+    tree = ast.parse((ROOT / source).read_text("utf-8"))
+    (found,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
+    answers = [node.value for node in ast.walk(found) if isinstance(node, ast.Return) and node.value]
+    spoken = [
+        value for answer in answers if isinstance(answer, ast.Dict)
+        for key, value in zip(answer.keys, answer.values, strict=True) if isinstance(key, ast.Constant) and key.value == "action"
+    ]  # fmt: skip
+    words = [part for answer in [*answers, *spoken] for part in alternatives(answer)]
+    return {part.value for part in words if isinstance(part, ast.Constant) and is_code(part.value)}
 
 
 def test_types_page_agrees_with_the_code() -> None:

@@ -17,7 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         package = (error.name or "").split(".")[0]
         if package not in CLI_PACKAGES:
             raise
-        print(f"dmslake's command line needs the package {package}, which is not installed: pip install 'dmslake[cli]'", file=sys.stderr)
+        todo = "in dmslake's checkout: pip install --editable '.[cli]'"
+        print(f"dmslake's command line needs the package {package}, which is not installed; {todo}", file=sys.stderr)
         return 3
     if argv is None:
         collect_less()

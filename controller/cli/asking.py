@@ -111,7 +111,11 @@ def unblock(call: Call, path: str, skip_files: tuple[str, ...], run_now: bool) -
 @click.option("--dry-run", is_flag=True, help="Only say what would be written.")
 @with_call
 def recover(call: Call, path: str, dry_run: bool) -> int:
-    """Rebuild Head and Fence of PATH's item from its change records, after the item was deleted or restored from a backup."""
+    """Set PATH's item to what its change records say, after it was deleted or restored from a backup.
+
+    That is Head, Fence, cursor and load date, and the keys where the item has none. A table whose head is a rollback, or has raw files that
+    a rollback made pending again, is paused.
+    """
     with call.session() as session, translated():
         _, state = one_table(session, path, wants=lambda state: False)
         found = recover_table(session.clients, session.table, state.path, dry_run, call.settings.limits)

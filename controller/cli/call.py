@@ -59,7 +59,8 @@ class Call:
 
 
 def setting_options(command: Command, outputs: Sequence[str] = OUTPUTS) -> Command:
-    """Add an option for every setting, `--output` and `--debug`. Limits are options too, listed by `dmslake settings`."""
+    """Add an option for every setting, `--output` unless there are no outputs, and `--debug`. Limits are options too, listed by
+    `dmslake settings`."""
     for name in reversed(setting_names()):
         limit = LIMIT_FIELDS.get(name)
         text = limit.metadata["meaning"] if limit else MEANINGS.get(name, "")
@@ -69,7 +70,8 @@ def setting_options(command: Command, outputs: Sequence[str] = OUTPUTS) -> Comma
             command
         )
     help_text = "Print for people, or one JSON document" + (", or CSV" if "csv" in outputs else "") + ". [default: table]"
-    command = click.option("--output", type=click.Choice(list(outputs)), help=help_text)(command)
+    if outputs:
+        command = click.option("--output", type=click.Choice(list(outputs)), help=help_text)(command)
     made: Command = click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")(command)
     return made
 

@@ -28,6 +28,7 @@ DEPLOY = BUILD = 1
 LONGEST_PAUSE = 3.0  # seconds between two looks at a stack: resources come in seconds, job runs in minutes
 COLUMNS = ("action", "resource", "type", "replaced")
 TEMPLATE_HELP = "A CloudFormation template of your own, with the same parameters ArtifactBucket, ArtifactPrefix and ControllerWheel."
+PARAMETER_HELP = "A parameter of the template; may be repeated. One that is not given keeps the stack's value, a new one its default."
 LABEL_HELP = "Tells code between two versions apart: its files go to <version>-LABEL/."
 WHY = "a stack is what an installation runs on"
 
@@ -50,7 +51,7 @@ def build(call: Call, folder: Path) -> int:
 @click.command()
 @click.option("--stack", required=True, metavar="NAME", help="The stack: a new one, or one to update.")
 @click.option("--artifacts", required=True, metavar="S3", help="Where the program's files go: s3://bucket/prefix/, a folder per version.")
-@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="Of the template; else it stays as it is.")
+@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help=PARAMETER_HELP)
 @click.option("--template", type=click.Path(dir_okay=False, exists=True, path_type=Path), metavar="FILE", help=TEMPLATE_HELP)
 @click.option("--label", default="", metavar="LABEL", help=LABEL_HELP)
 @click.option("--allow-replacement", is_flag=True, help="Also if the stack would part with a bucket, the state table or the database.")

@@ -109,7 +109,7 @@ def cli(**_: Any) -> None:
     A table, PATH, is bucket/prefix/schema/table, or schema.table where that is unique.
 
     Exit codes: 0 fine or nothing to do; 1 a table failed or is blocked; 2 wrong call; 3 configuration or credentials; 4 lease held;
-    5 `verify` found a difference.
+    5 `verify` found a difference; 130 Ctrl-C.
     """
 
 

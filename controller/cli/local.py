@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import os
@@ -20,7 +21,8 @@ def _require(packages: Sequence[str], extra: str) -> None:
     """Refuse, before anything is started, if a package isn't installed; some are only needed by processes that are started later."""
     for package in packages:
         if importlib.util.find_spec(package) is None:
-            raise ConfigurationError(f"the package {package} is not installed", "no-package", f"pip install 'dmslake[{extra}]'")
+            todo = f"in dmslake's checkout: pip install --editable '.[{extra}]'"
+            raise ConfigurationError(f"the package {package} is not installed", "no-package", todo)
 
 
 def _say(text: str) -> None:
@@ -53,9 +55,12 @@ def up(port: int, folder: Path | None, schedule: bool) -> int:
 @click.option("--mysql", required=True, metavar="URL", help="mysql://user[:password]@host:port/database")
 @click.option("--full-load", is_flag=True, help="Begin with all rows of the tables.")
 @click.option("--follow", is_flag=True, help="Go on until Ctrl-C.")
-@click.option("--interval", "interval_seconds", type=click.FloatRange(0.1), default=60.0, help="Seconds of changes in one CDC file.")
+@click.option(
+    "--interval", "interval_seconds", type=click.FloatRange(0.1), default=60.0, metavar="SECONDS", show_default=True,
+    help="With --follow: seconds of changes in one CDC file.",
+)  # fmt: skip
 @click.option("--timestamp-column", metavar="NAME", help="Write the commit time in a column of this name.")
-@with_call
+@functools.partial(with_call, outputs=())  # it goes on for long, and answers nothing
 def capture(call: Call, mysql: str, full_load: bool, follow: bool, interval_seconds: float, timestamp_column: str | None) -> int:
     """Write a MySQL or MariaDB database's rows and changes to --raw, as DMS would."""
     raw = call.settings.require("raw").raw

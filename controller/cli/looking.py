@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from controller.cli.call import Call, one_table, warn
+from controller.history import rounded_up, time_text
 from controller.session import Session
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, name_table
@@ -22,7 +23,7 @@ from glue_jobs.core.state import TableState
 from glue_jobs.protocol.as_of import Reading, look
 
 NULL = "NULL"
-NO_PYARROW = "pip install 'dmslake[jobs]', or dmslake[local] with all that this machine can do"
+NO_PYARROW = "in dmslake's checkout: pip install --editable '.[jobs]', or '.[local]' with all that this machine can do"
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,9 @@ def _escaped(char: str) -> str:
 
 
 def moment_text(record_time: str) -> str:
-    """A record's time for people; '' for none."""
-    return f"{datetime.fromisoformat(record_time.replace('Z', '+00:00')):%Y-%m-%d %H:%M:%S} UTC" if record_time else ""
+    """A record's time for people, '' for none; `--as-of` with it means that change."""
+    moment = datetime.fromisoformat(record_time.replace("Z", "+00:00")) if record_time else None
+    return f"{time_text(rounded_up(moment), 'milliseconds')} UTC" if moment is not None else ""
 
 
 def state_text(snapshot: Snapshot) -> str:

@@ -95,7 +95,7 @@ def read(
     versions = _versions(is_history, key, at)
     question = Question(where.strip(), split_names(columns), limit, count, sums, versions).check()
     if question.where:
-        need("duckdb", todo="pip install 'dmslake[query]'")
+        need("duckdb", todo="in dmslake's checkout: pip install --editable '.[query]'")
     with looking(call, path) as looked:
         snapshot = looked.at(as_of).snapshot
         history = history_at(looked.session.clients.s3, looked.state.lake, snapshot) if versions else None

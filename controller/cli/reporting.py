@@ -23,9 +23,9 @@ HTML = "text/html; charset=utf-8"
 
 @click.command()
 @click.option("--out", required=True, metavar="FILE", help="Where to write it: FILE.html, or s3://bucket/key.html.")
-@click.option("--changes", type=click.IntRange(1, 50), default=20, show_default=True, metavar="N", help="The last ones of each table.")
+@click.option("--changes", type=click.IntRange(1, 50), default=20, show_default=True, metavar="N", help="The last N changes of each table.")
 @click.option(
-    "--rows", type=click.IntRange(0, 50), default=0, show_default=True, metavar="N", help="So many rows of a change, of each kind."
+    "--rows", type=click.IntRange(0, 50), default=0, show_default=True, metavar="N", help="Up to N rows of each kind that a change touched."
 )
 @with_call
 def report(call: Call, out: str, changes: int, rows: int) -> int:
@@ -36,7 +36,8 @@ def report(call: Call, out: str, changes: int, rows: int) -> int:
     """
     target = _target(out)
     if importlib.util.find_spec("jinja2") is None:
-        raise ConfigurationError("the package jinja2, which makes the pages, is not installed", "no-package", "pip install 'dmslake[cli]'")
+        todo = "in dmslake's checkout: pip install --editable '.[cli]'"
+        raise ConfigurationError("the package jinja2, which makes the pages, is not installed", "no-package", todo)
     pages: Any = importlib.import_module("controller.pages.pages")
     reports: Any = importlib.import_module("controller.pages.report")
     render: Any = importlib.import_module("controller.pages.render")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import click
@@ -14,14 +15,16 @@ from controller.cli.output import Answer, View, count_text, duration_text, probl
 from controller.plan import RunPlan, TablePlan
 from controller.report import RunReport, TableReport
 from glue_jobs.core.errors import UsageError
+from glue_jobs.core.limits import Limits
 
 PLAN = 1
-# Settings that only the jobs heed, or heed as well.
-JOB_SETTINGS = frozenset(
-    {"compression", "batch_files", "batch_bytes", "batch_rows", "target_file_bytes", "small_file_bytes", "stream_file_bytes", "part_bytes"}
-    | {"driver_bytes", "broadcast_bytes", "widen_bytes", "lease_seconds", "load_start_margin_minutes", "late_window_hours"}
-    | {"load_quiet_minutes", "apply_bytes", "sample_rows"}
+# Limits that no job heeds: of packing tables into runs, and of starting runs and waiting for them.
+CONTROLLER_LIMITS = frozenset(
+    {"small_table_bytes", "packed_pending_bytes", "packed_run_bytes", "packed_run_tables"}
+    | {"max_concurrent_runs", "replan_seconds", "wait_seconds"}
 )
+# Settings that only the jobs heed, or heed as well. (Raw, lake, state table, database: doctor compares them.)
+JOB_SETTINGS = frozenset({"compression", *(item.name for item in fields(Limits))} - CONTROLLER_LIMITS)
 
 
 @click.command()
@@ -74,11 +77,13 @@ def run_and_show(call: Call, stage: bool = False) -> int:
 
 
 def without_effect(call: Call) -> list[str]:
-    """A warning about options that the jobs would heed if they were told: Glue jobs get a path and a run id and nothing else."""
-    given = [f"--{name.replace('_', '-')}" for name in call.given if name in JOB_SETTINGS]
+    """A warning about settings from here that the jobs would heed if they were told: Glue jobs get a path and a run id and nothing else."""
+    options = {name: f"--{name.replace('_', '-')}" for name in call.given}
+    variables = {name: f"DMSLAKE_{name.upper()}" for name in JOB_SETTINGS if os.environ.get(f"DMSLAKE_{name.upper()}")}
+    given = {name: text for name, text in sorted({**variables, **options}.items()) if name in JOB_SETTINGS}
     if call.settings.runner != "glue" or not given:
         return []
-    return [f"{', '.join(given)}: Glue jobs take this from their default arguments (--{given[0][2:].replace('-', '_')}), not from here"]
+    return [f"{', '.join(given.values())}: Glue jobs take this from their default arguments (--{next(iter(given))}), not from here"]
 
 
 PLAN_COLUMNS = ("table", "action", "files", "bytes", "job", "run", "reason")
@@ -137,6 +142,9 @@ def report_lines(report: RunReport) -> list[str]:
         if table.error is not None:
             lines += problem_lines(table.path, table.outcome, table.error.message, table.error.todo)
         lines += [f"warning: {table.path}: {text}" for text in table.warnings]
+        if table.catalog_pending:
+            behind = f"the Glue table does not have the change {table.catalog_pending} yet"
+            lines.append(f"catalog: {table.path}: {behind}; each run tries again")
     lines += staged_lines(report)
     lines += activate_lines([table.path for table in report.tables if table.outcome == "inactive"])
     totals = report.totals

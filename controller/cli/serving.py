@@ -32,7 +32,8 @@ def serve(call: Call, port: int, every_seconds: float) -> int:
     """Show the tables, their changes and their rows in a browser on this machine, until Ctrl-C. Nothing can be changed there."""
     for package in ("jinja2", "werkzeug"):
         if importlib.util.find_spec(package) is None:
-            raise ConfigurationError(f"the package {package} is not installed", "no-package", "pip install 'dmslake[cli]'")
+            todo = "in dmslake's checkout: pip install --editable '.[cli]'"
+            raise ConfigurationError(f"the package {package} is not installed", "no-package", todo)
     serving: Any = importlib.import_module("controller.pages.serve")
     session, reads = open_session(call.settings, this_machine(lambda event, details: None), LookingClients), Reads()
     debug = bool(click.get_current_context().find_root().params.get("debug"))

@@ -25,7 +25,9 @@ SNAPSHOT = 1
 @click.option("--to", default="", metavar="S3", help="Where snapshots are: s3://bucket/prefix/.")
 @click.option("--run-date", default="", metavar="DATE", help="As of the end of this day, UTC. [default: today]")
 @click.option("--layout", type=click.Choice(LAYOUTS), default="flat", show_default=True, help="One folder, or partitions by date.")
-@click.option("--keep", type=click.IntRange(0), default=0, metavar="N", help="Keep N versions, remove older ones that nothing points to.")
+@click.option(
+    "--keep", type=click.IntRange(0), default=0, metavar="N", help="Keep N versions, remove older ones that nothing points to; 0: keep all."
+)
 @click.option("--full", is_flag=True, help="Read all raw files, also where a snapshot before could be gone on from.")
 @click.option("--path", default="", metavar="S3", help="Where DMS writes the table; instead of the sources file, or over it.")
 @click.option("--primary-keys", default="", metavar="A,B", help="The columns that identify a row.")

@@ -20,7 +20,10 @@ STORAGE_COLUMNS = ("table", "bytes", "noncurrent", "of files", "kept for", "back
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--check", "is_check", is_flag=True, help="Exit with 1 if a table is blocked or behind.")
-@click.option("--max-lag", "max_lag_seconds", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="What --check lets pass.")
+@click.option(
+    "--max-lag", "max_lag_seconds", type=click.FloatRange(0), default=0.0, metavar="SECONDS", show_default=True,
+    help="Seconds of lag, and of waiting, that --check lets pass.",
+)  # fmt: skip
 @click.option("--storage", is_flag=True, help="Show the bytes that old versions take, and how far back one can go: lists all versions.")
 @with_call
 def status(call: Call, paths: tuple[str, ...], is_check: bool, max_lag_seconds: float, storage: bool) -> int:

@@ -74,7 +74,8 @@ def _change_rows(word: str, records: Sequence[ChangeRecord]) -> list[list[str]]:
 
 
 def _change_row(word: str, record: ChangeRecord) -> list[str]:
-    return [word, record.id, time_text(shown_time(record)), kind_text(record), *count_cells(record), str(len(record.inputs) or "")]
+    time = time_text(shown_time(record), "milliseconds")
+    return [word, record.id, time, kind_text(record), *count_cells(record), str(len(record.inputs) or "")]
 
 
 def _fact_lines(undo: TableUndo, plan: UndoPlan) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Callable
 
 import click
+from botocore.exceptions import BotoCoreError, ClientError
 
 from controller.cli.call import Call, with_call
 from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, size_text
@@ -19,6 +20,7 @@ from controller.cli.running import split_paths
 from controller.gather import Facts, in_threads
 from controller.session import Session
 from glue_jobs.aws.clients import aws_error, translated
+from glue_jobs.aws.records import list_records
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, TableBlocked, UsageError
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.replay import Fold
@@ -92,11 +94,27 @@ def verify_command(call: Call, paths: tuple[str, ...], quick: bool, is_replay: b
     chosen = split_paths(paths)
     with call.session() as session:
         facts = session.gather(chosen, discover=False, wants=lambda state: False).tables
-        facts = facts if chosen else tuple(fact for fact in facts if fact.problem or (fact.state and fact.state.head))
+        facts = facts if chosen else with_changes(session.clients.s3, facts)
         work = _Work(call, session, Checks(check_files, replay), is_repair, dry_run)
         results = in_threads(work, facts) if quick and not is_repair else [work(fact) for fact in facts]
     call.output.show(_answer(results, time.monotonic() - started))
     return worst([result.exit_code for result in results])
+
+
+def with_changes(s3: Any, facts: Sequence[Facts]) -> tuple[Facts, ...]:
+    """The tables that are checked where none is named: those that were ever loaded, also where the item has lost its Head, and those
+    whose item can't be read."""
+    wanted = in_threads(lambda fact: fact.problem is not None or (fact.state is not None and _was_loaded(s3, fact.state)), facts)
+    return tuple(fact for fact, is_wanted in zip(facts, wanted) if is_wanted)
+
+
+def _was_loaded(s3: Any, state: TableState) -> bool:
+    if state.head or not state.out_path:
+        return bool(state.head)
+    try:
+        return next(iter(list_records(s3, state.lake)), None) is not None
+    except (BotoCoreError, ClientError):
+        return True  # the check meets the same error, and says so of this table
 
 
 def worst(codes: Sequence[int]) -> int:
@@ -108,7 +126,7 @@ def load_check() -> FileChecks:
     """The functions that read data files. They need pyarrow, which the command line does without."""
     for package in ("pyarrow", "numpy"):
         if importlib.util.find_spec(package) is None:
-            todo = "pip install 'dmslake[jobs]'; or give --quick, which reads no data file and works without"
+            todo = "in dmslake's checkout: pip install --editable '.[jobs]'; or give --quick, which reads no data file and works without"
             raise ConfigurationError(f"the package {package}, which reads data files, is not installed", "no-package", todo)
     files: Any = importlib.import_module("glue_jobs.spark.verify_files")
     history: Any = importlib.import_module("glue_jobs.spark.verify_history")

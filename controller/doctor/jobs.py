@@ -202,7 +202,9 @@ def _run_bounds(name: str, job: Job, settings: Settings) -> list[Wrong]:
         wrong.append(Wrong(WARNS, "job-retries", what, "MaxRetries 0", str(retries), {"MaxRetries": 0}))
     wanted = int(settings.limits.max_concurrent_runs)
     if name in LOADS and runs < wanted:
-        what, change = "the controller starts more runs at once than the job takes, and waits", {"MaxConcurrentRuns": wanted}
+        # A stack may have fewer on purpose (MaxConcurrentRuns), and a shell that was not told has the default.
+        here = f"if the job is right, set DMSLAKE_MAX_CONCURRENT_RUNS={runs} in this shell instead"
+        what, change = f"the controller starts more runs at once than the job takes, and waits; {here}", {"MaxConcurrentRuns": wanted}
         wrong.append(Wrong(WARNS, "job-concurrency", what, f"{wanted} (max_concurrent_runs)", str(runs), {"ExecutionProperty": change}))
     if not job.get("Timeout"):
         what, found = "a run that hangs is billed until Glue's own limit", f"none: {DEFAULT_TIMEOUT_MINUTES} minutes"

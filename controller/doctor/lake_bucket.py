@@ -89,8 +89,8 @@ def _lock(bucket: Bucket) -> list[Finding]:
         return [Finding(FINE, check, bucket.where, found="no default retention")]
     period = f"{rule['Days']} day(s)" if rule.get("Days") else f"{rule.get('Years')} year(s)"
     what = (
-        "S3 refuses an upload without a checksum into such a bucket, and dmslake sends none; versions can't be erased nor expire while"
-        " they are retained"
+        "S3 refuses an object without a checksum in such a bucket, and change records and copies have none; versions can't be erased nor"
+        " expire while they are retained"
     )
     fix = aws_line(
         "s3api", "put-object-lock-configuration", bucket=bucket.name, object_lock_configuration='{"ObjectLockEnabled": "Enabled"}'

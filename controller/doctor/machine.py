@@ -61,7 +61,7 @@ def _python(python: Sequence[int], version: str) -> Finding:
         return Finding(FINE, "python", WHERE, found=version)
     return Finding(
         BLOCKS, "python", WHERE, "the jobs run here (--runner local), and this Python can't read their code",
-        "3.11", version, "python3.11 -m venv .venv && .venv/bin/pip install 'dmslake[local]'",
+        "3.11", version, "python3.11 -m venv .venv && .venv/bin/pip install --editable '.[local]'",
     )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def _packages(packages: Mapping[str, str]) -> Finding:
         return Finding(FINE, "packages", WHERE, found=", ".join(f"{name} {version}" for name, version in packages.items()))
     return Finding(
         BLOCKS, "packages", WHERE, "the jobs run here (--runner local) and need these packages",
-        ", ".join(JOB_PACKAGES), f"without {', '.join(missing)}", f"{sys.executable} -m pip install 'dmslake[jobs]'",
+        ", ".join(JOB_PACKAGES), f"without {', '.join(missing)}", f"{sys.executable} -m pip install --editable '.[jobs]'",
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from controller.pages.shelf import READ_AHEAD, Shelf
 from controller.pages.steps import start, step_of
 from controller.pages.steps import walk as walk_back
 from controller.pages.views import ChangePage, Command, Files, ListedFile
+from controller.past import find_eraser
 from controller.session import Session
 from controller.staged import look_at_all
 from controller.ways import ways
@@ -67,7 +68,7 @@ class ChangeReader:
             now=now,
             parent=record.parent,
             rows_before=before.rows,
-            restorable="" if record.staged or standing == LOST else self._restorable(state, standing, after_it, now),
+            restorable="" if record.staged or standing == LOST else self._restorable(state, standing, after, after_it, now),
             facts=tuple(facts_of(record, before, after)),
             lists=tuple(lists_of(record, before)),
             rows=sample,
@@ -122,12 +123,17 @@ class ChangeReader:
         commit = [Command("to commit it", f"dmslake commit {path} {record.id}")] if staged.standing == WAITING else []
         return [*commit, Command("to see what became of it, or until when it can be committed", f"dmslake show {path} {record.id}")]
 
-    def _restorable(self, state: TableState, standing: str, hidden_at: datetime | None, now: datetime) -> str:
-        """Whether one can go back to it, by the bucket's rule alone: no file is looked up."""
+    def _restorable(self, state: TableState, standing: str, after: Snapshot, hidden_at: datetime | None, now: datetime) -> str:
+        """Whether one can go back to it, by the bucket's rule and the lists of erases: no other file is looked up."""
         if standing == HEAD:
             return "the table has this state"
         try:
+            erase = self._eraser(state, after)
+            if erase:
+                return f"no: data of its files was erased for good by change {erase}"
             days = self._days(state.lake, now)
+        except TableBlocked as error:
+            return f"not known: {error.message}"
         except ClientError as error:
             if error_code(error) not in ACCESS_DENIED:
                 raise
@@ -140,6 +146,12 @@ class ChangeReader:
         if until > now:
             return f"yes, at least until {time_text(until, 'minutes')} UTC"
         return f"perhaps not: the bucket keeps hidden data for {days} days; a rollback with --dry-run tells"
+
+    def _eraser(self, state: TableState, after: Snapshot) -> str:
+        """The erase that took what a return to a state needs, '' for none. Of a table without an erase no more is read."""
+        if not self._shelf.get(state.lake, state.head).record.erases:
+            return ""
+        return find_eraser(self._s3, state.lake, read_snapshot(self._s3, state.lake, state.head), after)
 
     def _days(self, lake: S3Uri, now: datetime) -> int | None:
         """For how long the bucket keeps hidden data at least, None for good; a rule is read once in a while."""

@@ -25,7 +25,7 @@ from glue_jobs.protocol.as_of import look
 ROWS_SHOWN = 50  # of each kind on a page of two states
 MOST_BYTES = 256 << 20  # of data files that are read for such a page
 MOST_SAMPLE_BYTES = 32 << 20  # that are read for the sample on a change's page
-NO_PYARROW = "pip install 'dmslake[jobs]', or dmslake[local] with all that this machine can do"
+NO_PYARROW = "in dmslake's checkout: pip install --editable '.[jobs]', or '.[local]' with all that this machine can do"
 
 
 class RowReader:
@@ -93,7 +93,8 @@ class RowReader:
             if importlib.util.find_spec(package) is None:
                 raise ConfigurationError(f"the package {package}, which reads data files, is not installed", "no-package", NO_PYARROW)
         reading: Any = importlib.import_module("glue_jobs.spark.reading")
-        return reading.reading_place(self._session.host.variables, state.path.bucket, state.lake, self._session.settings.limits)
+        limits = self._session.settings.limits
+        return reading.reading_place(self._session.host.variables, state.path.bucket, state.lake, limits, state.before_images)
 
     def _at(self, state: TableState, as_of: str) -> Snapshot:
         return look(self._session.clients.s3, self._session.table, state.path, as_of, time.sleep).snapshot

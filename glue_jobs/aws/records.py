@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -58,7 +59,17 @@ def read_attachment(s3: S3Client, out_path: S3Uri, name: str) -> bytes:
         where=str(target),
         expected="the object, as it was written",
         found="no such object",
-        todo="if nobody erased them, remove the delete marker (the bucket is versioned), then run again",
+        todo=f"if nobody erased them, {_way_back(target)}",
+    )
+
+
+def _way_back(uri: S3Uri) -> str:
+    """How a person brings back an object that was hidden: its newest version over the delete marker, which only Erase may remove."""
+    bucket, key = (shlex.quote(part) for part in (uri.bucket, uri.key))
+    return (
+        f"bring back its newest version, then run again: `aws s3api list-object-versions --bucket {bucket} --prefix {key} "
+        f"--query 'Versions[0].[Key,VersionId]' --output text` says KEY and ID; `aws s3api copy-object --bucket {bucket} --key KEY "
+        f"--copy-source '{bucket}/KEY?versionId=ID'`"
     )
 
 
@@ -120,7 +131,7 @@ def _find(out_path: S3Uri, change_id: str, read: Callable[[S3Uri], _T]) -> _T:
         where=f"{plain}[.gz]",
         expected="the record, as it was written",
         found="no such object",
-        todo="remove the delete marker from the record (the bucket is versioned), then run again",
+        todo=_way_back(plain),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any, Callable
@@ -11,8 +13,8 @@ from glue_jobs.core.schema import decimal_parts
 
 INTEGER_BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 EXACT_FLOAT = 1 << 53  # whole numbers up to it are what a double says
-GREATEST_FLOAT = 3.4028234663852886e38  # of the type float
 SHOWN = 40  # characters of a value in an error
+_NULLS = ("NaTType", "NAType")  # pandas' own, by the names of their types: it need not be installed
 _WHOLE = re.compile(r"[+-]?\d{1,40}")
 _NUMBER = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?")
 _WORDS = {"nan": "nan", "infinity": "inf", "+infinity": "inf", "-infinity": "-inf", "inf": "inf", "+inf": "inf", "-inf": "-inf"}
@@ -23,11 +25,11 @@ _MOMENT = re.compile(
 
 
 def fit(kind: str, value: Any) -> Any:
-    """The value as one of a lake type; None stays. Texts that say a value are taken; in a string column only texts are.
+    """The value as one of a lake type; None and pandas' nulls are None. Texts that say a value are taken; a string column takes only texts.
 
     Times without an offset are UTC, binary is hexadecimal where it is text. Raises ValueError for a value that the type has not.
     """
-    if value is None:
+    if value is None or type(value).__name__ in _NULLS:
         return None
     parts = decimal_parts(kind)
     try:
@@ -102,18 +104,32 @@ def _number(value: Any) -> Decimal:
 def _float(kind: str, value: Any) -> float:
     if isinstance(value, str) and value.strip().lower() in _WORDS:
         return float(_WORDS[value.strip().lower()])
-    if isinstance(value, float):
-        number = value
-    else:
-        exact = _number(value)
-        number = float(exact)
-        if isinstance(value, int) and int(number) != value:
-            raise ValueError
-        if number in (float("inf"), float("-inf")):
-            raise ValueError
-    if kind == "float" and GREATEST_FLOAT < abs(number) < float("inf"):
+    number = value if isinstance(value, float) else float(_number(value))
+    held = _single(number) if kind == "float" else number
+    if isinstance(value, float) and (held == value or math.isnan(value)):
+        return value
+    exact = _number(value)
+    if math.isinf(held) or (exact and not held):
+        raise ValueError  # beyond the greatest, or so small that nothing would be left
+    is_whole = exact == exact.to_integral_value()
+    if is_whole and exact != held and (isinstance(value, int) or exact not in _written(kind, held)):
         raise ValueError
     return number
+
+
+def _single(number: float) -> float:
+    """The nearest of the type float; OverflowError beyond its greatest."""
+    single: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    return single
+
+
+def _written(kind: str, held: float) -> list[Decimal]:
+    """What texts say that mean this number in the fewest digits that tell it from its neighbours: not exactly it, 1e23 for one."""
+    texts = [repr(held)]
+    if kind == "float":
+        shorter = (f"{held:.{digits}g}" for digits in range(6, 10))
+        texts.append(next(text for text in shorter if _single(float(text)) == held))
+    return [Decimal(text) for text in texts]
 
 
 def _string(_: str, value: Any) -> str:
@@ -133,6 +149,7 @@ def _binary(_: str, value: Any) -> bytes:
 
 def _date(_: str, value: Any) -> date:
     if isinstance(value, datetime):
+        _refuse_nanoseconds(value)
         if (value.hour, value.minute, value.second, value.microsecond) != (0, 0, 0, 0):
             raise ValueError
         return value.date()
@@ -146,6 +163,7 @@ def _date(_: str, value: Any) -> date:
 
 def _timestamp(_: str, value: Any) -> datetime:
     if isinstance(value, datetime):
+        _refuse_nanoseconds(value)
         return value.astimezone(timezone.utc) if value.tzinfo else value.replace(tzinfo=timezone.utc)
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
@@ -153,6 +171,8 @@ def _timestamp(_: str, value: Any) -> datetime:
     if match is None:
         raise ValueError
     year, month, day, hour, minute, second, fraction, _zone, sign, hours, minutes = match.groups(default="")
+    if int(hours or 0) > 23 or int(minutes or 0) > 59:
+        raise ValueError
     digits = fraction.ljust(9, "0")
     if digits[6:] != "000":
         raise ValueError  # a timestamp has microseconds
@@ -160,6 +180,12 @@ def _timestamp(_: str, value: Any) -> datetime:
     moment = datetime.combine(date(int(year), int(month), int(day)), clock, timezone.utc)
     offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
     return moment + offset if sign == "-" else moment - offset
+
+
+def _refuse_nanoseconds(value: datetime) -> None:
+    """pandas' times are Python's, with nanoseconds beside the microseconds that a timestamp has."""
+    if getattr(value, "nanosecond", 0):
+        raise ValueError
 
 
 _FITTING: dict[str, Callable[[str, Any], Any]] = {

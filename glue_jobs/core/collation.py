@@ -100,13 +100,15 @@ class Collation:
         if self.general:
             text = general_form(text)
         elif self.ci or self.ai:
-            decomposition = "NFD" if self.width else "NFKD"
-            text = unicodedata.normalize(decomposition, text)
+            text = self._decomposed(text)
             if self.ai:
                 text = "".join(_without_accents(text))
             if self.ci:
-                text = unicodedata.normalize(decomposition, "".join(_small(char) for char in text))
+                text = self._decomposed("".join(_small(char) for char in text))
         return text.rstrip(" ") if self.pad else text
+
+    def _decomposed(self, text: str) -> str:
+        return unicodedata.normalize("NFD" if self.width else "NFKD", text)
 
 
 EXACT = Collation()

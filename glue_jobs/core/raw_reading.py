@@ -36,12 +36,15 @@ class Reading:
         cdc = cdc_name(file)
         if cdc is None:
             return {}
-        now = {
-            old.name: column.name
+        # Of several columns that had a name after each other, the first one that lost it after the file: its column has the file's values.
+        owners = sorted(
+            (last, old.name, column.name)
             for column in self.lake
             for old in column.older
-            if old.name in names and old.name != column.name and (last := cdc_name(old.until)) is not None and cdc <= last
-        }
+            if old.name in names and (last := cdc_name(old.until)) is not None and cdc <= last
+        )
+        now = {old: new for _, old, new in reversed(owners)}
+        now = {old: new for old, new in now.items() if old != new}
         images = before_images(names, patterns)
         now.update({images[old]: image_of(images[old], old, new, patterns) for old, new in now.items() if old in images})
         after = [now.get(name, name) for name in names]

@@ -13,12 +13,14 @@ FileSchema = tuple[str, Schema]  # raw key, its data columns in lake types
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """The lake's schema after a batch. widened: column → (old type, new type); absent: columns the source stopped sending."""
+    """The lake's schema after a batch. widened: column → (old type, new type); absent: columns the source stopped sending; back: those that
+    it sends again. Rows that the batch does not touch have in them what they had before."""
 
     schema: Schema
     added: tuple[str, ...] = ()
     widened: tuple[tuple[str, str, str], ...] = ()
     absent: tuple[str, ...] = ()
+    back: tuple[str, ...] = ()
 
 
 def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: bool = False, late: bool = False) -> SchemaChange:
@@ -36,9 +38,9 @@ def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: 
         _check_case(table, key, columns)
     added = [name for name in columns if find(lake, name) is None]
     gone = [column.name for column in lake if not column.absent and column.name not in sent and not late]
-    asked = None if accept else next(possible_renames(lake, batch), None)
+    asked = None if accept else next(possible_renames(lake, batch, late), None)
     if asked:
-        raise _ambiguous(table, batch[asked[0]][0], *asked[1:])
+        raise _ambiguous(table, batch[asked[0]][0], *asked[1:], had_before=find(lake, asked[2][0]) is not None)
     present = {column.name for _, schema in batch[-1:] for column in schema} if batch else sent
     if late:
         present = (present - {column.name for column in lake}) | {column.name for column in lake if not column.absent}
@@ -51,7 +53,8 @@ def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: 
         for column in columns.values()
     )
     grown = [(old.name, old.type, columns[old.name].type) for old in lake if old.type != columns[old.name].type]
-    return SchemaChange(result, tuple(added) if lake else (), tuple(grown), tuple(gone))
+    back = [column.name for column in lake if column.absent and column.name in present]
+    return SchemaChange(result, tuple(added) if lake else (), tuple(grown), tuple(gone), tuple(back))
 
 
 def _merged(table: str, key: str, old: Column | None, new: Column) -> Column:
@@ -83,9 +86,10 @@ def _check_case(table: str, key: str, columns: dict[str, Column]) -> None:
             )
 
 
-def possible_renames(lake: Schema, batch: Sequence[FileSchema]) -> Iterator[tuple[int, list[str], list[str]]]:
+def possible_renames(lake: Schema, batch: Sequence[FileSchema], late: bool = False) -> Iterator[tuple[int, list[str], list[str]]]:
     """(place in the batch, columns that are gone, columns that are new) of each file with a new column that lacks one which was there until
-    then: a person must say what that is.
+    then: a person must say what that is. One that comes back is new too: the other may have got its name. Late files have columns of
+    their time, among which only one that the lake never had is new.
 
     File by file, as if each were a batch: what is a rename must not depend on how many files a run takes. One that begins with rows from
     before a column was added, as DMS repeats them, is none; nor are a column that goes in one file and another that comes in a later one.
@@ -94,19 +98,21 @@ def possible_renames(lake: Schema, batch: Sequence[FileSchema]) -> Iterator[tupl
     there = [column.name for column in lake if not column.absent]
     for at, (_, schema) in enumerate(batch if lake else ()):
         names = [column.name for column in schema]
-        new = [name for name in names if name not in known]
+        new = [name for name in names if name not in (known if late else there)]
         gone = [name for name in there if name not in names]
         if new and gone:
             yield at, gone, new
         known, there = known | {*names}, names
 
 
-def _ambiguous(table: str, key: str, gone: list[str], added: list[str]) -> Exception:
+def _ambiguous(table: str, key: str, gone: list[str], added: list[str], had_before: bool) -> Exception:
+    """had_before: the lake has an older column of the first one's name, whose values no row may get back by a rename."""
+    rename = "reload the table in DMS" if had_before else f"`dmslake schema PATH --rename {gone[0]}={added[0]}`"
     return blocked(
         "rename-or-drop-and-add",
         f"column {', '.join(map(repr, gone))} vanished, {', '.join(map(repr, added))} appeared: a rename can't be told from drop and add",
         where=f"table {table}, file {key}",
-        todo=f"`dmslake schema PATH --rename {gone[0]}={added[0]}` if it was renamed, `dmslake schema PATH --accept` if not",
+        todo=f"{rename} if it was renamed, `dmslake schema PATH --accept` if not",
     )
 
 

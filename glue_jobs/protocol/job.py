@@ -217,6 +217,8 @@ def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, 
         "changes": [record.id for record in run.changes][-20:],
         "change_count": len(run.changes),
         **({"staged": run.staged[-1].id} if run.staged else {}),
+        # The change stands, and yet its partitions may be seen by nobody who asks the catalog: the controller raises an alarm.
+        **({"catalog_pending": run.state.catalog_pending} if run.catalog_failed and run.state.catalog_pending else {}),
         "note": run.note,
         **{name: totals.get(name, 0) for name in _TOTALS},
         "table_rows": run.snapshot.rows,

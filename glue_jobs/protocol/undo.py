@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Callable
 
 from glue_jobs.aws.copies import version_gone
 from glue_jobs.aws.erased import read_erased
@@ -24,7 +24,7 @@ from glue_jobs.core.state import TableState
 from glue_jobs.core.undo import UndoPlan, Wish, plan_undo, root, rows_apart
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.history import read_snapshot, snapshot_of
-from glue_jobs.protocol.history_table import HistoryUndo, plan_history_undo
+from glue_jobs.protocol.history_table import HistoryUndo, plan_history_undo, snapshot_at
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.lineage import Lineage, find_goal
 from glue_jobs.protocol.raw import etags_of
@@ -68,10 +68,11 @@ def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str
     erased = read_erased(s3, state.lake, head.erases)
     sources, gone = find_sources(s3, state.lake, plan.restored, erased)
     if gone:
-        raise _version_gone(s3, state, head, since, gone, erased)
+        raise _gone(state.lake, gone, "that change", erased, _how_far(s3, state.lake, head, since, erased))
     history = plan_history_undo(s3, state.lake, head, goal, erased)
     if history.gone:
-        raise _history_gone(state, history.gone)
+        whose = "that change's history table"
+        raise _gone(history_lake(state.lake), history.gone, whose, erased, _how_far(s3, state.lake, head, since, erased))
     return Prepared(plan, sources, history)
 
 
@@ -99,7 +100,7 @@ def roll_back(wish: Wish, dry_run: bool = False, from_change: str = "") -> Act:
         if dry_run:
             run.note = "dry run: nothing was changed"
             return
-        run.change(lambda change: work_of(run.s3, run.state.lake, prepared, change), action=prepared.plan.kind)
+        run.wished(lambda change: work_of(run.s3, run.state.lake, prepared, change), action=prepared.plan.kind)
 
     return act
 
@@ -187,39 +188,56 @@ def _check_pending(s3: Any, state: TableState, plan: UndoPlan) -> None:
         )
 
 
-def _version_gone(
-    s3: Any, state: TableState, head: Snapshot, since: Sequence[ChangeRecord], gone: Sequence[DataFile], erased: Erased
-) -> Exception:
-    """The refusal, with the oldest change that can still be gone back to."""
-    oldest = oldest_restorable(s3, state.lake, head, [record.id for record in since[1:]], erased)
+def _how_far(s3: Any, lake: S3Uri, head: Snapshot, since: Sequence[ChangeRecord], erased: Erased) -> str:
+    """What a refusal says of the oldest change that can still be gone back to."""
+    oldest = oldest_restorable(s3, lake, head, [record.id for record in since[1:]], erased)
     where = f"one can still go back as far as change {oldest}" if oldest else "no earlier state can be restored any more"
-    taken = erased_file(state.lake, gone, erased)
+    return f"nothing was changed; {where}"
+
+
+def _gone(lake: S3Uri, gone: Sequence[DataFile], whose: str, erased: Erased, todo: str) -> Exception:
+    """The refusal for files of the folder `lake` that are no more. whose: the change they are of, or its history table."""
+    taken = erased_file(lake, gone, erased)
     if taken is not None:
         file, erase = taken
-        what = f"a data file of that change ({len(gone)} of its files are no more)"
-        return version_erased(state.lake.bucket, state.lake.key + file.path, erase, what, f"nothing was changed; {where}")
-    key = state.lake.key + gone[0].path
-    return version_gone(state.lake.bucket, key, f"{len(gone)} data file(s) of that change, this one first", f"nothing was changed; {where}")
-
-
-def _history_gone(state: TableState, gone: Sequence[DataFile]) -> Exception:
-    lake = history_lake(state.lake)
-    todo = "nothing was changed; restore to a later change, whose history files are all there"
-    return version_gone(lake.bucket, lake.key + gone[0].path, f"{len(gone)} file(s) of that change's history table, this one first", todo)
+        what = f"a data file of {whose} ({len(gone)} of its files are no more)"
+        return version_erased(lake.bucket, lake.key + file.path, erase, what, todo)
+    return version_gone(lake.bucket, lake.key + gone[0].path, f"{len(gone)} data file(s) of {whose}, this one first", todo)
 
 
 def oldest_restorable(s3: Any, lake: S3Uri, head: Snapshot, newest_first: Sequence[str], erased: Erased = NOTHING_ERASED) -> str:
-    """The oldest of the changes whose files all exist, '' if it is none. Searched by halves: versions expire in the order of age.
+    """The oldest of the changes whose files all exist, the history table's too, '' if it is none.
 
-    After an erase older changes may be restorable that this search does not find: it names one that is."""
+    Searched by halves: versions expire in the order of age. After an erase older changes may be restorable that this search does not find:
+    it names one that is. A history that was built anew hid all its files at once; changes from before it began need none of them.
+    """
+
+    def has_files(goal: Snapshot) -> bool:
+        return not missing_files(s3, lake, head, goal, erased)
+
+    oldest = _search(s3, lake, newest_first, has_files)
+    if not oldest or head.history is None:
+        return oldest
+    beside, history = history_lake(lake), snapshot_at(s3, lake, head)
+
+    def has_history(goal: Snapshot) -> bool:
+        return not missing_files(s3, beside, history, snapshot_at(s3, lake, goal), erased)
+
+    if has_history(read_snapshot(s3, lake, oldest)):
+        return oldest
+    newer = newest_first[: newest_first.index(oldest)]
+    return _search(s3, lake, newer, lambda goal: has_files(goal) and has_history(goal))
+
+
+def _search(s3: Any, lake: S3Uri, newest_first: Sequence[str], is_there: Callable[[Snapshot], bool]) -> str:
     best = ""
     low, high = 0, len(newest_first) - 1
     while low <= high:
         middle = (low + high) // 2
-        if missing_files(s3, lake, head, read_snapshot(s3, lake, newest_first[middle]), erased):
-            high = middle - 1
-        else:
+        if is_there(read_snapshot(s3, lake, newest_first[middle])):
             best, low = newest_first[middle], middle + 1
+        else:
+            high = middle - 1
     return best
 
 

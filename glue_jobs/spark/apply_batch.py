@@ -139,7 +139,7 @@ def _schemas(heads: Sequence[RawHead]) -> list[FileSchema]:
 def _is_answered(task: Task, whole: TakeBatch, taken: TakeBatch, fresh: Sequence[RawHead], change: SchemaChange) -> bool:
     """Whether the change answers what a person asked for: it needed that, or no file is left that might."""
     if task.state.request == "schema-accept":
-        used = any(possible_renames(task.snapshot.schema, _schemas(fresh)))
+        used = any(possible_renames(task.snapshot.schema, _schemas(fresh), taken.late))
     elif task.state.request == "widen":
         used = bool(change.widened)
     else:
@@ -238,4 +238,6 @@ def _details(change: SchemaChange) -> dict[str, object]:
         details["columns_widened"] = [f"{name}: {old} to {new}" for name, old, new in change.widened]
     if change.absent:
         details["columns_absent"] = list(change.absent)
+    if change.back:
+        details["columns_back"] = list(change.back)
     return details

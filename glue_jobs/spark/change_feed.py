@@ -7,7 +7,7 @@ files that differ from the state before are read. Nothing is left out between tw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from operator import and_, or_
@@ -37,17 +37,17 @@ from glue_jobs.spark.row_changes import (
 from glue_jobs.spark.rows import plain_names, spark_type
 
 
-def feed_schema(states: Sequence[Snapshot]) -> Schema:
+def feed_schema(states: Iterable[Snapshot]) -> Schema:
     """The columns of the feed: those of the last state that has any, each in the widest type it had.
 
     Raises UsageError where a column's types have nothing in common (a table that was loaded again with other types).
     """
     wide: Schema = ()
-    for state in reversed(states):
-        wide, apart = comparable_schema(state.schema, wide) if wide and state.schema else (wide or state.schema, ())
+    for change, schema in reversed([(state.change, state.schema) for state in states]):
+        wide, apart = comparable_schema(schema, wide) if wide and schema else (wide or schema, ())
         if apart:
             raise UsageError(
-                f"column {apart[0]!r} has another type as of change {state.change}, and no type holds both",
+                f"column {apart[0]!r} has another type as of change {change}, and no type holds both",
                 "types-apart",
                 "ask for the changes before and after that one by themselves",
             )
@@ -60,8 +60,13 @@ def with_commit_columns(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*schema, *(pa.field(name, kind) for name, kind in more)])
 
 
-def change_feed(place: Place, table: str, states: Sequence[Snapshot]) -> Iterator[pa.Table]:
-    """One table of row changes for each state after the first, on Arrow; states without any are left out."""
+def change_feed(place: Place, table: str, states: Iterable[Snapshot]) -> Iterator[pa.Table]:
+    """One table of row changes for each state after the first, on Arrow; states without any are left out. states: gone through twice."""
+    return (rows for _, rows in state_changes(place, table, states))
+
+
+def state_changes(place: Place, table: str, states: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, pa.Table]]:
+    """The same, each table with its state."""
     schema = feed_schema(states)
     whole = with_commit_columns(arrow_schema(schema))
     for before, after in pairwise(states):
@@ -73,13 +78,13 @@ def change_feed(place: Place, table: str, states: Sequence[Snapshot]) -> Iterato
         if rows.num_rows:
             version = pa.repeat(pa.scalar(after.change), rows.num_rows)
             time = pa.repeat(pa.scalar(parse_to(after.time), UTC_MICROSECONDS), rows.num_rows)
-            yield pa.Table.from_arrays([*rows.columns, version, time], schema=whole)
+            yield after, pa.Table.from_arrays([*rows.columns, version, time], schema=whole)
 
 
 # --- Spark. Columns travel under plain names: o0, o1, … before, n0, n1, … after.
 
 
-def change_frame(spark: Any, place: Place, table: str, states: Sequence[Snapshot]) -> Any:
+def change_frame(spark: Any, place: Place, table: str, states: Iterable[Snapshot]) -> Any:
     """The same as one Spark DataFrame. Nothing is read before Spark asks for it."""
     schema = feed_schema(states)
     parts = []

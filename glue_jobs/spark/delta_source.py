@@ -189,7 +189,8 @@ def _package() -> Any:
     try:
         return importlib.import_module("deltalake")
     except ImportError:
-        raise ConfigurationError("the package deltalake is not installed", "no-package", "pip install 'dmslake[feed]'") from None
+        todo = "in dmslake's checkout: pip install --editable '.[feed]'; a Glue job takes it by --additional-python-modules deltalake"
+        raise ConfigurationError("the package deltalake is not installed", "no-package", todo) from None
 
 
 def _line(error: Exception) -> str:

@@ -134,7 +134,7 @@ def dms_schema(
 
 
 def _lake_column(field: pa.Field, name: str) -> Column:
-    refuse_reserved(field.name, name)
+    refuse_reserved(field.name, f"file {name}")
     kind = lake_type_of(field.type)
     if kind is None:
         raise blocked(
@@ -148,10 +148,10 @@ def _lake_column(field: pa.Field, name: str) -> Column:
     return Column(field.name, kind)
 
 
-def refuse_reserved(column: str, name: str) -> None:
-    """Raise for a column name that no lake table can have. name: the file's. Control characters are a sign of damage, too."""
+def refuse_reserved(column: str, where: str) -> None:
+    """Raise for a column name that no lake table can have. where: it stands, in words. Control characters are a sign of damage, too."""
     if not column or column.startswith(_RESERVED) or _CONTROL.search(column):
-        raise blocked("reserved-column", f"the column name {column!r} can't be used", where=f"file {name}", todo=_RENAME)
+        raise blocked("reserved-column", f"the column name {column!r} can't be used", where=where, todo=_RENAME)
 
 
 def _timestamp_column(columns: Schema, attribute: str) -> tuple[str | None, bool]:

@@ -70,12 +70,13 @@ def json_objects(name: str, data: bytes) -> Iterator[dict[str, Any]]:
     except json.JSONDecodeError as error:
         if text.lstrip().startswith("["):
             raise _unreadable(name, str(error)) from error
-    lines = [line for line in text.splitlines() if line.strip()]
-    for number, line in enumerate(lines):
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: a text may hold U+2028 and others like it
+        if not line.strip():
+            continue
         try:
-            yield from _checked(name, [_loads(line)], f"line {number + 1}, row")
+            yield from _checked(name, [_loads(line)], f"line {number}, row")
         except json.JSONDecodeError as error:
-            raise _unreadable(name, f"line {number + 1}: {error}") from error
+            raise _unreadable(name, f"line {number}: {error}") from error
 
 
 def _loads(text: str) -> Any:

@@ -16,8 +16,9 @@ from glue_jobs.core.errors import UsageError
 from glue_jobs.core.row_edit import DELETE, NAMED_PROBLEMS, Problem, check_columns, problems_error
 from glue_jobs.core.schema import Column, Schema
 from glue_jobs.spark.arrow_types import arrow_schema, to_arrow
-from glue_jobs.spark.given_csv import from_text
+from glue_jobs.spark.arrow_types import shown as shown_scalar
 from glue_jobs.spark.given_rows import conformed
+from glue_jobs.spark.given_texts import values_of
 from glue_jobs.spark.locate import Places
 
 KEY_VALUE = "a value (it is of the primary key)"
@@ -94,9 +95,14 @@ class _Problems:
 
 def _column(values: Any, column: Column, problems: _Problems) -> pa.Array:
     """The values in the column's type; those that can't be taken go to `problems` and are null."""
-    if isinstance(values, (pa.Array, pa.ChunkedArray)) and not _reads_too_much(values.type, to_arrow(column.type)):
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        values = values.cast(values.type.value_type) if pt.is_dictionary(values.type) else values
+        if _is_text(values.type) and column.type != "string":
+            made, refused = values_of(values, column.type)
+            problems.add(column.name, column.type, [(row, _shown(values[row])) for row in refused[:NAMED_PROBLEMS]], len(refused))
+            return _one_array(made)
         try:
-            return _at_once(values, column)
+            return _one_array(conformed(pa.table({column.name: values}), (column,), "").column(0))
         except (pa.ArrowException, UsageError):
             pass  # one by one, so that all that is wrong can be named
     out, wrong, count = [], [], 0
@@ -112,37 +118,47 @@ def _column(values: Any, column: Column, problems: _Problems) -> pa.Array:
     return pa.array(out, to_arrow(column.type))
 
 
-def _reads_too_much(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether Arrow takes texts for values that nobody means by them: 0x10 for a number, 1 for true, 1e999 for infinity."""
-    is_text = pt.is_string(found) or pt.is_large_string(found)
-    return is_text and (pt.is_integer(wanted) or pt.is_floating(wanted) or pt.is_boolean(wanted))
+def _is_text(found: pa.DataType) -> bool:
+    return pt.is_string(found) or pt.is_large_string(found) or pt.is_string_view(found)
 
 
-def _at_once(values: Any, column: Column) -> pa.Array:
-    kind = to_arrow(column.type)
-    is_text = pt.is_string(values.type) or pt.is_large_string(values.type)
-    if is_text and not pt.is_string(kind):
-        made = from_text(kind)(values.cast(pa.string()))
-    else:
-        made = conformed(pa.table({column.name: values}), (column,), "").column(0)
-    return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+def _one_array(values: Any) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _python(value: Any) -> Any:
     """A value as Python has it; ValueError for bytes that are no text, and for times that Python has not."""
+    if isinstance(value, np.datetime64) and np.datetime_data(value.dtype) == ("ns", 1):
+        value = pa.scalar(value)
     if isinstance(value, pa.Scalar):
+        if pt.is_timestamp(value.type) and value.type.unit == "ns":
+            # Else it depends on pandas: with it times keep their nanoseconds, without it they are an error. The cast refuses to cut them.
+            value = value.cast(pa.timestamp("us", value.type.tz))
         try:
             return value.as_py()
-        except UnicodeDecodeError as error:
+        except OverflowError as error:
             raise ValueError from error
-    return value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, np.generic):
+        return value
+    made = value.item()
+    if isinstance(made, int) and isinstance(value, (np.datetime64, np.timedelta64)):
+        raise ValueError  # numpy's way to say a time that Python has not
+    return made
 
 
 def _shown(value: Any) -> str:
     try:
         return shown(_python(value))
     except ValueError:
-        return shown(value.as_buffer().to_pybytes()) if pt.is_string(value.type) or pt.is_large_string(value.type) else str(value)
+        pass
+    if not isinstance(value, pa.Scalar):
+        return str(value)
+    if _is_text(value.type):
+        return shown(value.as_buffer().to_pybytes())
+    try:
+        return shown_scalar(value)
+    except ValueError:
+        return f"a {value.type}"
 
 
 # --- rows of several sources

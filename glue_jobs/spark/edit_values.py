@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.row_edit import CORRECT, DELETE, check_columns
@@ -61,15 +62,19 @@ def _from_columns(columns: dict[str, Any]) -> Found:
 def _from_pandas(frame: Any, wanted: Wanted) -> Found:
     names = [str(name) for name in frame.columns]
     check_columns(names, wanted.schema, wanted.key, wanted.word, NAME)
-    columns: dict[str, Any] = {}
-    for at, name in enumerate(names):
-        series = frame.iloc[:, at]
-        try:
-            columns[name] = pa.Array.from_pandas(series)
-        except (pa.ArrowException, TypeError, ValueError):  # values of several types in one column
-            absent = np.asarray(series.isna())
-            columns[name] = [None if lacks else value for value, lacks in zip(series.tolist(), absent, strict=True)]
-    return Found(NAME, columns)
+    return Found(NAME, {name: _series(frame.iloc[:, at]) for at, name in enumerate(names)})
+
+
+def _series(series: Any) -> Any:
+    """A column as an Arrow one; as a list where its values are of several types, and of times as objects: Arrow would cut nanoseconds."""
+    try:
+        found = pa.Array.from_pandas(series)
+    except (pa.ArrowException, TypeError, ValueError):
+        found = None
+    if found is not None and not (series.dtype == object and pt.is_timestamp(found.type)):
+        return found
+    absent = np.asarray(series.isna())
+    return [None if lacks else value for value, lacks in zip(series.tolist(), absent, strict=True)]
 
 
 def _from_spark(frame: Any, wanted: Wanted, limit_bytes: int) -> Found:

@@ -65,7 +65,8 @@ def seeded_faker(seed: int) -> Any:
     try:
         from faker import Faker
     except ImportError:
-        raise ConfigurationError("the package Faker is not installed", "no-package", "pip install 'dmslake[feed]'") from None
+        todo = "in dmslake's checkout: pip install --editable '.[feed]'; a Glue job takes it by --additional-python-modules Faker"
+        raise ConfigurationError("the package Faker is not installed", "no-package", todo) from None
     faker = Faker(LOCALE)
     faker.seed_instance(seed)
     return faker

@@ -23,10 +23,11 @@ from glue_jobs.core.collation import collated_as
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.given import ENDINGS, Correction, key_schema
 from glue_jobs.core.paths import S3Uri
-from glue_jobs.core.schema import Schema, find, names
+from glue_jobs.core.schema import Column, Schema, find, names
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.spark.arrow_types import arrow_schema, conform, first_failing, lake_type_of, shown, to_arrow
-from glue_jobs.spark.given_csv import csv_heads, csv_texts, from_text, readable
+from glue_jobs.spark.arrow_types import arrow_schema, conform, first_failing, lake_type_of, shown
+from glue_jobs.spark.given_csv import csv_heads, csv_texts, readable
+from glue_jobs.spark.given_texts import values_of
 from glue_jobs.spark.key_columns import take
 from glue_jobs.spark.locate import GivenKeys
 
@@ -198,12 +199,12 @@ def each_value(convert: Callable[[Any], Any], values: Any, column: str, kind: st
         row = first_failing(convert, values) or 0
         found = values[row]
         said = repr(found.as_buffer().to_pybytes()[:40]) if pt.is_string(found.type) and kind == "string" else shown(found)
-        raise UsageError(
-            f"a value of column {column!r} is none of the table's type; where: file {name}, row {first_row + row};"
-            f" expected: {kind}; found: {said}",
-            "given-value",
-            _CORRECT,
-        ) from error
+        raise _no_value(column, kind, f"file {name}, row {first_row + row}", said) from error
+
+
+def _no_value(column: str, kind: str, where: str, found: str) -> UsageError:
+    said = f"a value of column {column!r} is none of the table's type; where: {where}; expected: {kind}; found: {found}"
+    return UsageError(said, "given-value", _CORRECT)
 
 
 # --- CSV
@@ -213,10 +214,15 @@ def _csv_rows(data: bytes, name: str, wanted: Schema, allowed: Schema) -> pa.Tab
     heads = csv_heads(data, name)
     check_columns([(head, "") for head in heads], wanted, allowed, name)
     texts = csv_texts(data, heads, name)
-    columns = [
-        each_value(from_text(to_arrow(column.type)), texts.column(column.name), column.name, column.type, name, 0) for column in wanted
-    ]
+    columns = [_csv_values(texts.column(column.name), column, name) for column in wanted]
     return pa.Table.from_arrays(columns, schema=arrow_schema(wanted))
+
+
+def _csv_values(texts: Any, column: Column, name: str) -> Any:
+    values, refused = values_of(texts, column.type)
+    if refused:
+        raise _no_value(column.name, column.type, f"file {name}, row {refused[0]}", shown(texts[refused[0]]))
+    return values
 
 
 # --- Rows of both kinds held against each other

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timezone
 from itertools import islice
 from typing import Any
 
@@ -117,12 +117,18 @@ def past_table(place: Place, table: str, snapshot: Snapshot, paths: Sequence[str
 def past_history(place: Place, table: str, snapshot: Snapshot, history: Snapshot, until: datetime | None = None) -> PastTable:
     """The history table that belongs to a snapshot. place: of the lake table; history: the history's snapshot; until: leave out files
     whose versions all begin later."""
-    chosen = [file for _, file in sorted(history.files.items()) if until is None or _month(file) <= (until.year, until.month)]
+    chosen = [file for _, file in sorted(history.files.items()) if until is None or _month(file) <= _month_of(until)]
     return _past_table(replace(place, lake=history_lake(place.lake)), table, history, chosen, _erased(place, snapshot, chosen))
 
 
 def _month(file: DataFile) -> tuple[int, ...]:
     return tuple(int(value or 0) for value in file.partition)
+
+
+def _month_of(time: datetime) -> tuple[int, ...]:
+    """The month that the time is in in UTC, as partitions are; a time without zone is UTC."""
+    utc = time.astimezone(timezone.utc) if time.tzinfo else time
+    return utc.year, utc.month
 
 
 def _erased(place: Place, snapshot: Snapshot, chosen: Sequence[DataFile]) -> Erased:

@@ -180,7 +180,7 @@ def _csv_schema(head: CsvHead, where: str, patterns: Sequence[str]) -> DmsSchema
     """What a CSV file says, as a Parquet file's footer says it."""
     fields = [name for name in head.columns.fields if name]
     for column in head.columns.columns:
-        refuse_reserved(column.name, where)
+        refuse_reserved(column.name, f"file {where}")
     kinds = {column.name: to_arrow(column.type) for column in head.columns.columns}
     return DmsSchema(
         op_column=OP_COLUMN if OP_COLUMN in fields else None,

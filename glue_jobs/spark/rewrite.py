@@ -15,7 +15,7 @@ from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.schema_change import renamed
 from glue_jobs.core.work import Task, Work
 from glue_jobs.spark.arrow_types import arrow_schema
-from glue_jobs.spark.dms_files import check_keys
+from glue_jobs.spark.dms_files import check_keys, refuse_reserved
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.merge import merge_net_changes
 from glue_jobs.spark.merge_file import OpenFile
@@ -73,6 +73,8 @@ def _rename(engines: Engines, place: Place, task: Task, value: str) -> Work:
             todo=f"set the attribute TimestampColumn to {new!r}, or remove it; the next run renames the column then",
         )
     schema = renamed(snapshot.schema, old, new, snapshot.cursor)
+    refuse_reserved(new, f"the rename of {old!r} in {task.state.path}")
+    check_partitioning(snapshot.partitioning, schema, str(task.state.path))
     shape = Shape(str(task.state.path), schema, snapshot.primary_key, snapshot.partitioning, True)
     nothing = net_changes(empty(with_marks(schema)), shape)
     files = tuple(snapshot.files.values())

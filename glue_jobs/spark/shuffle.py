@@ -3,8 +3,9 @@
     key scan: (key, file) of every candidate  ─┐
     net changes: the winners of the batch     ─┴→ left join on the key → repartition by bin → sort by file → rewrite file by file
 
-A row that matched no file goes to the small file of its partition if there is one, else to new files. Nothing sorts or
-repartitions after the step that uploads. Columns: c0… of the lake, op, p0… of the partition folders, n0… of the forms of the keys' texts
+A row that matched no file goes to the small file of its partition if there is one, else to new files. Such rows come last in their group
+and in the order of their keys, so that a task need not hold all of them: a batch may have nothing else. Nothing sorts or repartitions after
+the step that uploads. Columns: c0… of the lake, op, p0… of the partition folders, n0… of the forms of the keys' texts
 (rows.py), k0… of scanned keys, `file` (place of the data file in the list, −1 for new files), `bin`.
 """
 
@@ -39,6 +40,7 @@ from glue_jobs.spark.write_files import give_up, write_tables
 
 NEW_FILE = -1
 LEAVES, ARRIVES = 3, 4  # operations of a row that changes its partition: dropped here, written there; counted as one update
+COMES = 5  # that of a row whose key no file has
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class _Group:
 
 def merge_by_shuffle(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[RawHead], files: Sequence[DataFile]) -> Merged:
     """Merge the batch of `heads` into the data files `files`; every file is a candidate, because no task knows all keys."""
+    from pyspark.sql import functions as F
+
     engine.size_batches(sum(head.rows for head in heads), sum(head.file.size for head in heads))
     bins = pack(range(len(files)), lambda at: files[at].size_bytes, engine.slots * BINS_PER_SLOT)
     bin_of = {at: number for number, chosen in enumerate(bins) for at in chosen}
@@ -59,7 +63,8 @@ def merge_by_shuffle(engine: SparkEngine, place: Place, shape: Shape, heads: Seq
     joined = _joined(engine, place, shape, files, net)
     routed = _routed(engine, shape, joined, files, bin_of, place.limits.small_file_bytes)
     count = max(1, len(bins))
-    ready = routed.repartition(count, "bin").sortWithinPartitions("bin", "file", *_parts(shape))
+    keys = [name for name, column in zip(plain_names(shape.schema), shape.schema, strict=True) if column.name in shape.key]
+    ready = routed.repartition(count, "bin").sortWithinPartitions("bin", "file", *_parts(shape), F.col("op") >= ARRIVES, *keys)
     rewriter = _Rewriter(place, shape, tuple(files))
     groups: list[_Group] = [
         group for row in ready.mapInArrow(carried_rows(rewriter), "groups binary").collect() for group in pickle.loads(bytes(row[0]))
@@ -194,7 +199,7 @@ class _Router:
             if not stays and op != DELETE:
                 target = self.absorber_of.get(values, NEW_FILE)
                 number = zlib.crc32(repr(values).encode()) % self.bins if target == NEW_FILE else self.bin_of[target]
-                routes.append((at, target, op if file is None else ARRIVES, number))
+                routes.append((at, target, COMES if file is None else ARRIVES, number))
         columns = [list(column) for column in zip(*routes, strict=True)] or [[], [], [], []]
         return columns[0], columns[1], columns[2], columns[3]
 
@@ -218,22 +223,36 @@ class _Rewriter:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         done: list[_Group] = []
-        waiting: list[pa.Table] = []
-        current: Any = None
         try:
-            for batch in batches:
-                for group, rows in self._pieces(pa.Table.from_batches([batch])):
-                    if group != current and waiting:
-                        done.append(self._rewrite(current, pa.concat_tables(waiting)))
-                        waiting = []
-                    current = group
-                    waiting.append(rows)
-            if waiting:
-                done.append(self._rewrite(current, pa.concat_tables(waiting)))
+            for group, rows in self._groups(batches):
+                done.append(self._rewrite(group, rows))
         except BaseException:
             give_up(self.place, (file for group in done for file in group.added))
             raise
         yield pa.RecordBatch.from_pydict({"groups": pa.array([pickle.dumps(done)], pa.binary())})
+
+    def _groups(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[int, PartitionValues], pa.Table]]:
+        """Each group with its rows. Of those that come a task holds as many bytes as a file may have; more go to new files beside it."""
+        most_bytes = self.place.limits.target_file_bytes
+        waiting: list[pa.Table] = []
+        size, source, target = 0, (NEW_FILE, ()), (NEW_FILE, ())
+        for batch in batches:
+            for group, rows in self._pieces(pa.Table.from_batches([batch])):
+                is_full = size >= most_bytes and rows[OP][0].as_py() >= ARRIVES
+                if waiting and (group != source or is_full):
+                    yield target, pa.concat_tables(waiting)
+                    waiting, size = [], 0
+                    target = (NEW_FILE, self._partition(source))
+                if group != source:
+                    source = target = group
+                waiting.append(rows)
+                size += rows.nbytes
+        if waiting:
+            yield target, pa.concat_tables(waiting)
+
+    def _partition(self, group: tuple[int, PartitionValues]) -> PartitionValues:
+        at, values = group
+        return values if at == NEW_FILE else self.files[at].partition
 
     def _pieces(self, table: pa.Table) -> Iterator[tuple[tuple[int, PartitionValues], pa.Table]]:
         """Runs of rows of one file, or of one partition's new files."""

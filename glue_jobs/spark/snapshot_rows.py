@@ -29,7 +29,7 @@ from glue_jobs.spark.dms_files import looks_like_timestamp
 from glue_jobs.spark.engine import Engine, Engines, Shared
 from glue_jobs.spark.key_columns import KeyIndex
 from glue_jobs.spark.merge_file import OpenFile
-from glue_jobs.spark.net_changes import DELETE, OP
+from glue_jobs.spark.net_changes import DELETE, OP, POSITION, ROW_BITS
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
 from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit, units_of
@@ -66,7 +66,7 @@ class SnapshotRows:
         base = plan.base.files if plan.base else ()
         heads = [replace(head, ordinal=head.ordinal + len(base)) for head in _heads(place, plan)]
         schema = source.expected or (plan.base.schema if plan.base else heads[0].schema.columns)
-        check_files(source, schema, heads)
+        check_files(plan, schema, heads)
         check_columns(source, schema)
         reconcile(str(source.path), (), [(str(source.path), output_schema(source, schema))])  # names that differ by case
         if wish.by_run_date and any(column.name.lower() == RUN_DATE_COLUMN for column in schema):
@@ -137,15 +137,17 @@ def _heads(place: Place, plan: SnapshotPlan) -> list[RawHead]:
         raise
 
 
-def check_files(source: Source, schema: Schema, heads: Sequence[RawHead]) -> None:
+def check_files(plan: SnapshotPlan, schema: Schema, heads: Sequence[RawHead]) -> None:
     """Refuse raw files whose columns are not those of the source, with every difference of every file (up to a few files)."""
+    source = plan.wish.source
     wrong = [(head, differences(schema, head.schema.columns)) for head in heads]
     wrong = [(head, lines) for head, lines in wrong if lines]
     if not wrong:
         return
     shown_files = "; ".join(f"{head.file.base}: {', '.join(lines)}" for head, lines in wrong[:5])
     more = f"; and {len(wrong) - 5} more file(s)" if len(wrong) > 5 else ""
-    stated = "of the sources file" if source.schema else f"of {heads[0].file.base}"
+    found = f"of the version before ({plan.base.version.name})" if plan.base else f"of {heads[0].file.base}"
+    stated = "of the sources file" if source.schema else found
     raise UsageError(
         f"the columns of {len(wrong)} raw file(s) of {source.path} are not those {stated}: {shown_files}{more}",
         "snapshot-schema",
@@ -183,7 +185,7 @@ def with_added(table: pa.Table, shape: Shape, source: Source, head: RawHead) -> 
         table = table.set_column(names.index(source.last_change_column), source.last_change_column, times)
     day = shape.partitioning[0].column if shape.partitioning else ""
     if day and day != source.partition_date:
-        table = table.set_column(names.index(day), day, _days(table, source.partition_date, head))
+        table = table.set_column(names.index(day), day, _days(table, source.partition_date, (head,)))
     return table
 
 
@@ -228,8 +230,8 @@ def _no_time(column: str, values: Any, head: RawHead) -> TableBlocked:
     )
 
 
-def _days(table: pa.Table, column: str, head: RawHead) -> Any:
-    """The day of a timestamp or of a text that begins with one; null for null, and for deletes, which go."""
+def _days(table: pa.Table, column: str, heads: Sequence[RawHead]) -> Any:
+    """The day of a timestamp or of a text that begins with one; null for null, and for deletes, which go. heads: of the rows' files."""
     values = table[column]
     if pt.is_timestamp(values.type):
         return values.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
@@ -239,10 +241,11 @@ def _days(table: pa.Table, column: str, head: RawHead) -> Any:
         return days.cast(pa.date32())
     except pa.ArrowInvalid:
         row = first_failing(lambda part: part.cast(pa.date32()), days) or 0
+    ordinal = table[POSITION][row].as_py() >> ROW_BITS
     raise blocked(
         "no-date",
         f"a value of column {column!r} is no date",
-        where=f"file {head.where}",
+        where=f"file {next(head.where for head in heads if head.ordinal == ordinal)}",
         expected="null or a text that begins yyyy-MM-dd",
         found=shown(values[row]),
         todo="correct the value at the source, or partition_date",
@@ -314,7 +317,7 @@ class _Work:
             return set()
         field = self.shape.partitioning[0]
         if field.column != self.source.partition_date:
-            kept = kept.append_column(field.column, _days(kept, self.source.partition_date, self.heads[0]))
+            kept = kept.append_column(field.column, _days(kept, self.source.partition_date, self.heads))
         values = partition_values(kept, (field,), (*shape.schema, Column(field.column, "date")), False, self.shape.table)
         return set(pc.unique(values.column(0)).to_pylist())
 

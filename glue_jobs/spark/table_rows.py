@@ -103,7 +103,7 @@ def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) 
         surplus, spellings = _surplus_rows(engine, place, shape, plan, rows)
         _check_surplus(shape, plan, surplus, spellings)
         rows = spark_winners(rows, shape, rows.columns) if surplus and not last_of_key else rows
-        rows = rows if last_of_key else rows.where(f"op <> {DELETE}")
+    rows = rows if last_of_key else rows.where(f"op <> {DELETE}")
     count = max(1, round(plan.size_bytes / place.limits.target_file_bytes))
     order = [*parts, *keys]
     # The step that uploads comes last: anything that sorts or samples after it would run it twice.

@@ -47,7 +47,7 @@ def introduction(aws: EmbeddedAws, schedule: bool = False) -> list[str]:
     return [
         f"# The embedded AWS is at {aws.endpoint_url}; logs of the job runs are in {aws.log_folder}",
         "# Paste this into the shell that shall use it:",
-        "unset AWS_PROFILE AWS_SESSION_TOKEN",
+        "unset AWS_PROFILE AWS_SESSION_TOKEN DMSLAKE_JOB_PREFIX",
         *(f"export {name}={shlex.quote(value)}" for name, value in aws.environment().items()),
         "",
         "# Then, for example: edit a table's DynamoDB row, start a job run, list the lake",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -60,14 +61,22 @@ def test_a_missing_record_blocks_the_table(s3: Any, out_path: S3Uri) -> None:
     assert caught.value.code == "record-gone"
 
 
-def test_a_hidden_record_blocks_the_table(s3: Any, out_path: S3Uri) -> None:
-    """Somebody deleted it; its version is still there."""
-    hide(s3, out_path.bucket, [write_record(s3, out_path, record())])
+@pytest.mark.parametrize("inputs", [1, 12_000])
+def test_a_hidden_record_blocks_the_table(s3: Any, out_path: S3Uri, inputs: int) -> None:
+    """Somebody deleted it; its version is still there, and what the error says brings it back without deleting one."""
+    written = record(inputs=inputs)
+    hide(s3, out_path.bucket, [write_record(s3, out_path, written)])
 
     with pytest.raises(TableBlocked) as caught:
-        read_record(s3, out_path, record().id)
+        read_record(s3, out_path, written.id)
 
     assert caught.value.code == "record-gone"
+    words = shlex.split(caught.value.todo.replace("`", " "))
+    bucket, prefix = (words[words.index(option) + 1] for option in ("--bucket", "--prefix"))
+    newest = s3.list_object_versions(Bucket=bucket, Prefix=prefix)["Versions"][0]
+    source = words[words.index("--copy-source") + 1].replace("KEY", newest["Key"]).replace("ID", newest["VersionId"])
+    s3.copy_object(Bucket=bucket, Key=newest["Key"], CopySource=source)
+    assert read_record(s3, out_path, written.id) == written
 
 
 @pytest.mark.parametrize("ending", [".json", ".json.gz"])

@@ -12,6 +12,8 @@ import pytest
 
 from controller.cli import main
 from glue_jobs.aws.clients import Clients
+from glue_jobs.aws.removal import held_versions
+from glue_jobs.core.history_table import history_lake
 from infra.local.embedded import EmbeddedAws
 from tests.controller.world import as_json
 from tests.lake import LakeTable
@@ -103,6 +105,14 @@ def changes(table: LakeTable) -> list[str]:
 def untouched(table: LakeTable) -> Any:
     """What a command that changes nothing leaves as it was."""
     return table.item(), table.visible(), table.open_uploads()
+
+
+def expire_history(table: LakeTable) -> None:
+    """Delete the data of all hidden files of the table's history, as the bucket's lifecycle rule would."""
+    s3, lake = table.clients.s3, history_lake(table.out_path)
+    for each in held_versions(s3, lake.bucket, lake.key):
+        if not each.visible:
+            s3.delete_object(Bucket=lake.bucket, Key=each.key, VersionId=each.version)
 
 
 def expire(table: LakeTable, change: str) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import glue_jobs
 from controller.cli import main
 from controller.cli.entry import cli
+from controller.cli.running import CONTROLLER_LIMITS, JOB_SETTINGS
 from glue_jobs.aws.records import read_record, write_record
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import lake_folder
@@ -470,6 +474,26 @@ def test_an_option_that_glue_jobs_do_not_take_is_warned_of(served: World, dmslak
     assert (by_this_machine.code, "Glue jobs take this" in by_this_machine.err) == (0, False)
 
 
+def test_a_variable_that_glue_jobs_do_not_take_is_warned_of(served: World, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the option; what the controller heeds itself is not spoken of."""
+    monkeypatch.setenv("DMSLAKE_TABLES_AT_ONCE", "8")
+    monkeypatch.setenv("DMSLAKE_PACKED_RUN_TABLES", "50")
+
+    done = dmslake("run", "--driver-bytes", "0")
+
+    assert "--driver-bytes, DMSLAKE_TABLES_AT_ONCE: Glue jobs take this from their default arguments (--driver_bytes), not" in done.err
+
+
+def test_each_limit_is_the_jobs_or_the_controllers() -> None:
+    """What no code of the jobs reads is the controller's own; of all else a warning says that Glue jobs are not told."""
+    code = "\n".join(file.read_text() for file in Path(glue_jobs.__file__).parent.rglob("*.py") if file.name != "limits.py")
+
+    names = {item.name for item in fields(Limits)}
+
+    assert {name for name in names if re.search(rf"\b{name}\b", code)} == names - CONTROLLER_LIMITS
+    assert {"compression", *names} - CONTROLLER_LIMITS == JOB_SETTINGS
+
+
 # --- settings, errors, start-up
 
 
@@ -645,7 +669,7 @@ def test_a_missing_package_is_said() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
 
     assert done.returncode == 3
-    assert "pip install 'dmslake[cli]'" in done.stderr
+    assert "pip install --editable '.[cli]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -666,7 +690,14 @@ def test_a_missing_package_of_a_local_command_is_said(
     done = dmslake(*words)
 
     assert done.code == 3
-    assert f"pip install 'dmslake[{extra}]'" in done.err
+    assert f"pip install --editable '.[{extra}]'" in done.err
+
+
+def test_every_command_but_those_that_go_on_takes_an_output() -> None:
+    """README.md says so: what is offered is honoured."""
+    without = {name for name, command in cli.commands.items() if "output" not in {option.name for option in command.params}}
+
+    assert without == {"demo", "up", "capture"}
 
 
 def test_capture_needs_raw(dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:

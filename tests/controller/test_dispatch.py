@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from controller.dispatch import FAILED_LOOKS, GIVE_UP_LOOKS, NOT_STARTED, UNKNOWN, Dispatch, Dispatched
-from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun, RunPlan, TablePlan
+from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun, Problem, RunPlan, TablePlan
 from controller.runners import GlueRunner, Runner
 from glue_jobs.core.errors import RetryLater
 from glue_jobs.core.limits import Limits
+from glue_jobs.core.paths import TablePath
 from glue_jobs.core.settings import Settings
-from tests.controller.world import ScriptedGlue, World, client_error, table_path
+from tests.controller.world import SETTINGS, ScriptedGlue, World, client_error, table_path
 
 PATHS = [str(table_path(name)) for name in ("a", "b", "c", "d")]
 
@@ -203,9 +207,201 @@ def test_a_long_load_does_not_hold_up_the_other_tables(tables: World, monkeypatc
 
     done = machine.execute(first, "run")
 
-    assert asked == [(PATHS[1],), (PATHS[1],)]
-    assert [job for job, _, _ in glue.started] == ["LoadInitial", "LoadIncremental", "LoadIncremental"]
+    assert len(asked) == 2
+    assert [(job, paths) for job, paths, _ in glue.started] == [
+        (LOAD_INITIAL, (PATHS[0],)), (LOAD_INCREMENTAL, (PATHS[1],)), (LOAD_INCREMENTAL, (PATHS[1],)),
+    ]  # fmt: skip
     assert [outcome.state for outcome in done.outcomes] == ["SUCCEEDED"] * 3
+
+
+class TimedGlue(ScriptedGlue):
+    """A Glue by the world's clock: a run of a job takes so many seconds. full: jobs of which no run can be started just now."""
+
+    def __init__(self, world: World, seconds: dict[str, int], full: Collection[str] = ()) -> None:
+        super().__init__()
+        self._world, self._seconds, self._full = world, seconds, full
+        self._ends: dict[str, int] = {}
+        self.lines: list[tuple[int, str, tuple[str, ...]]] = []  # when a run began, its job and tables
+        self.most_of: Counter[str] = Counter()  # runs at the same time, by job
+        self._going_of: Counter[str] = Counter()
+
+    def start_job_run(self, JobName: str, Arguments: dict[str, str]) -> dict[str, Any]:  # noqa: N803 - AWS's names
+        if JobName in self._full:
+            raise client_error("ConcurrentRunsExceededException")
+        answer = super().start_job_run(JobName, Arguments)
+        self._ends[answer["JobRunId"]] = self._world.waits + self._seconds[JobName]
+        self.lines.append((self._world.waits, JobName, tuple(Arguments["--path"].split(","))))
+        self._going_of[JobName] += 1
+        self.most_of[JobName] = max(self.most_of[JobName], self._going_of[JobName])
+        return answer
+
+    def get_job_run(self, JobName: str, RunId: str) -> dict[str, Any]:  # noqa: N803 - AWS's names
+        if self._world.waits < self._ends[RunId]:
+            return {"JobRun": {"JobRunState": "RUNNING"}}
+        self._going_of[JobName] -= 1
+        return super().get_job_run(JobName, RunId)
+
+    def starts_of(self, job: str) -> list[int]:
+        """When runs of the job began, in seconds."""
+        return [at for at, name, _ in self.lines if name == job]
+
+    def look(self, paths: Sequence[str]) -> RunPlan:
+        """What a look in between finds: loads that have not ended are still to be done, and the other tables, large ones, have changes."""
+        ended = {path for at, job, some in self.lines if at + self._seconds[job] <= self._world.waits for path in some}
+        loads = [TablePlan(path, "load", job=LOAD_INITIAL) for path in paths if path in LOADS and path not in ended]
+        large = Limits().small_table_bytes
+        others = [TablePlan(path, "apply", job=LOAD_INCREMENTAL, table_bytes=large) for path in paths if path not in LOADS]
+        return RunPlan((*loads, *others))
+
+
+LOADS = [str(table_path(f"load{number:02}")) for number in range(12)]
+
+
+def many_loads(*others: TablePlan) -> RunPlan:
+    """A run for each first load, and tables for which there is nothing to do at first."""
+    loads = apply_plan(*LOADS, job=LOAD_INITIAL, action="load")
+    return RunPlan((*loads.tables, *others), loads.runs)
+
+
+def idle(paths: Sequence[str]) -> tuple[TablePlan, ...]:
+    return nothing_more(paths).tables
+
+
+def timed(world: World, glue: TimedGlue, plan: RunPlan, most: int, again: Callable[[Sequence[str]], RunPlan] | None = None) -> Dispatched:
+    """The end of a plan whose other tables are planned again each 100 seconds."""
+    machine = Dispatch(runner_of(glue, most), world.host(), Limits(replan_seconds=100), again or glue.look, lambda paths: {})
+    return machine.execute(plan, "run")
+
+
+def test_more_loads_than_places_do_not_hold_up_the_other_tables(world: World) -> None:
+    """They leave a place to the others, which get their changes each hour though loads wait; each load is started once."""
+    glue = TimedGlue(world, {LOAD_INITIAL: 200, LOAD_INCREMENTAL: 10})
+
+    done = timed(world, glue, many_loads(*idle(PATHS[:1])), most=5)
+
+    assert glue.most_of[LOAD_INITIAL] == 4
+    assert [at // 100 for at in glue.starts_of(LOAD_INCREMENTAL)] == [1, 2, 3, 4, 5]
+    assert sorted(path for _, job, paths in glue.lines if job == LOAD_INITIAL for path in paths) == LOADS
+    assert {outcome.state for outcome in done.outcomes} == {"SUCCEEDED"}
+
+
+def test_changes_do_not_wait_for_loads_that_wait_in_their_turn(world: World) -> None:
+    """Runs of both jobs, planned at the same time: the place that loads leave is taken at once."""
+    glue = TimedGlue(world, {LOAD_INITIAL: 200, LOAD_INCREMENTAL: 10})
+    changes = apply_plan(*PATHS)
+    plan = many_loads(*changes.tables)
+
+    timed(world, glue, RunPlan(plan.tables, (*plan.runs, *changes.runs)), most=5, again=nothing_more)
+
+    assert glue.starts_of(LOAD_INCREMENTAL) == [0, 10, 20, 30]
+
+
+def test_with_one_place_changes_come_before_the_loads_that_wait(world: World) -> None:
+    """As on a laptop: loads can leave none, so the others go first, at the beginning and after each load."""
+    glue = TimedGlue(world, {LOAD_INITIAL: 200, LOAD_INCREMENTAL: 10})
+    changes = apply_plan(*PATHS)
+    plan = many_loads(*changes.tables)
+
+    timed(world, glue, RunPlan(plan.tables, (*plan.runs, *changes.runs)), most=1)
+
+    jobs = [job for _, job, _ in glue.lines]
+    assert jobs[:6] == [LOAD_INCREMENTAL] * 4 + [LOAD_INITIAL, LOAD_INCREMENTAL]
+    assert all(pair != (LOAD_INITIAL, LOAD_INITIAL) for pair in pairwise(jobs))
+    assert jobs.count(LOAD_INITIAL) == len(LOADS)
+
+
+def test_what_follows_a_load_comes_before_the_loads_that_wait(world: World) -> None:
+    """A table that is loaded has its changes taken; it does not wait for all other loads."""
+    world.put_item(TablePath.parse(LOADS[0]))
+    glue = TimedGlue(world, {LOAD_INITIAL: 20, LOAD_INCREMENTAL: 10})
+    glue.on_start = lambda job, paths, run_id: world.write_result(LOADS[0], run_id) if paths == (LOADS[0],) else None
+
+    def again(paths: Sequence[str]) -> RunPlan:
+        return RunPlan(tuple(TablePlan(path, "apply", job=LOAD_INCREMENTAL) for path in paths))
+
+    machine = Dispatch(runner_of(glue, 1), world.host(), Limits(replan_seconds=0), again, world.table.batch_get)
+    machine.execute(many_loads(), "run")
+
+    assert [(job, paths) for _, job, paths in glue.lines][:3] == [
+        (LOAD_INITIAL, (LOADS[0],)), (LOAD_INCREMENTAL, (LOADS[0],)), (LOAD_INITIAL, (LOADS[1],)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_changes_that_take_longer_than_the_hour_do_not_keep_loads_from_starting(world: World, most: int) -> None:
+    """What is planned again goes before a load that waits, so a load must have begun before anything is planned again: it ends."""
+    glue = TimedGlue(world, {LOAD_INITIAL: 120, LOAD_INCREMENTAL: 110})
+
+    done = timed(world, glue, many_loads(*idle(PATHS[:2])), most=most)
+
+    assert len(glue.starts_of(LOAD_INITIAL)) == len(LOADS)
+    assert {outcome.state for outcome in done.outcomes} == {"SUCCEEDED"}
+
+
+def test_a_job_that_is_refused_does_not_hold_up_another(world: World) -> None:
+    """All runs that Glue allows of LoadInitial are somebody else's: LoadIncremental has places of its own, and is started at once."""
+    glue = TimedGlue(world, {LOAD_INITIAL: 200, LOAD_INCREMENTAL: 10}, full={LOAD_INITIAL})
+    changes = apply_plan(*PATHS)
+    plan = many_loads(*changes.tables)
+
+    done = timed(world, glue, RunPlan(plan.tables, (*plan.runs, *changes.runs)), most=5)
+
+    assert glue.starts_of(LOAD_INCREMENTAL) == [0] * 4
+    states = Counter((outcome.run.job, outcome.state) for outcome in done.outcomes)
+    assert states == {(LOAD_INCREMENTAL, "SUCCEEDED"): 4, (LOAD_INITIAL, NOT_STARTED): len(LOADS)}
+    assert GIVE_UP_LOOKS <= world.waits < GIVE_UP_LOOKS + 50
+
+
+def test_both_jobs_refused_are_given_up_as_one(world: World) -> None:
+    """Passes are counted, not refusals, so that two jobs have no less time than one."""
+    glue = TimedGlue(world, {}, full={LOAD_INITIAL, LOAD_INCREMENTAL})
+    changes = apply_plan(*PATHS)
+
+    done = timed(world, glue, RunPlan(changes.tables, (PlannedRun(LOAD_INITIAL, (LOADS[0],)), *changes.runs)), most=5)
+
+    assert [outcome.state for outcome in done.outcomes] == [NOT_STARTED] * 5
+    assert world.waits == GIVE_UP_LOOKS - 1
+
+
+def test_a_table_that_gives_way_to_one_that_waits_is_not_started_in_between(world: World) -> None:
+    """Two tables that want one place are told apart only where both are looked at, so all are, and the plan of busy ones is left."""
+    glue = TimedGlue(world, {LOAD_INITIAL: 200, LOAD_INCREMENTAL: 10})
+
+    def again(paths: Sequence[str]) -> RunPlan:
+        clash = set(LOADS) <= set(paths)
+        blocked = TablePlan(PATHS[0], "blocked", problem=Problem("lake-folder-taken", "the lake folder is a load's"))
+        return RunPlan((*glue.look(LOADS).tables, blocked if clash else TablePlan(PATHS[0], "load", job=LOAD_INITIAL)))
+
+    done = timed(world, glue, many_loads(*idle(PATHS[:1])), most=5, again=again)
+
+    assert (PATHS[0],) not in [paths for _, _, paths in glue.lines]
+    assert done.replanned[PATHS[0]].action == "blocked"
+    assert LOADS[-1] not in done.replanned
+
+
+def test_a_table_that_is_forgotten_meanwhile_does_not_hold_up_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does an item whose key is no path: each hour the changes of the third table are taken."""
+    load, gone, other = (table_path(name) for name in ("a", "b", "c"))
+    world.put_raw(load, "LOAD00000001.parquet")
+    world.put_item(load)
+    for path in (gone, other):
+        world.put_loaded(path, "LOAD00000001.parquet")
+    world.table.create({"path": "junk"})
+    glue = TimedGlue(world, {LOAD_INITIAL: 250, LOAD_INCREMENTAL: 10})
+
+    def meanwhile(job: str, paths: tuple[str, ...], run_id: str) -> None:
+        world.clients.dynamodb.delete_item(TableName=world.table.name, Key={"path": {"S": str(gone)}})
+        world.put_raw(other, "20240501-010000000.parquet")
+
+    glue.on_start = meanwhile
+    monkeypatch.setattr(world.clients, "glue", glue)
+    settings = replace(SETTINGS, limits=Limits(wait_seconds=0, replan_seconds=100))
+    _, report = world.session(settings).run()
+
+    assert [(job, paths) for _, job, paths in glue.lines] == [
+        (LOAD_INITIAL, (str(load),)), (LOAD_INCREMENTAL, (str(other),)), (LOAD_INCREMENTAL, (str(other),)),
+    ]  # fmt: skip
+    assert report.warnings == ()
 
 
 def test_a_round_in_between_that_can_not_be_planned_is_a_warning(tables: World) -> None:

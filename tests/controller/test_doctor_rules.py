@@ -318,6 +318,16 @@ def test_all_that_is_wrong_with_a_job_has_one_line() -> None:
     assert longest_timeout([job, spoilt]) == 2880
 
 
+def test_a_job_with_fewer_runs_than_this_shell_knows_may_be_right() -> None:
+    """A stack's MaxConcurrentRuns stands in the job, and the shell has the default: the line would undo it, and the words say so."""
+    job = {**template_jobs()["LoadInitial"], "ExecutionProperty": {"MaxConcurrentRuns": 3}}
+
+    (finding,) = job_findings("LoadInitial", job, {}, INSTALLED)
+
+    assert (finding.check, finding.expected, finding.found) == ("job-concurrency", "5 (max_concurrent_runs)", "3")
+    assert "if the job is right, set DMSLAKE_MAX_CONCURRENT_RUNS=3 in this shell instead" in finding.what
+
+
 def test_jobs_that_are_not_there() -> None:
     """None may be listed; none is there; one that tables need, and others, are missing; a file may not be looked at."""
     jobs = template_jobs()

@@ -11,7 +11,7 @@ import pytest
 from controller.cli.erasing import write_list
 from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.errors import UsageError
-from tests.controller.past_world import SECOND, Command, PastWorld, changes, untouched
+from tests.controller.past_world import LOADED, SECOND, Command, PastWorld, changes, untouched
 from tests.lake import LakeTable
 
 
@@ -116,6 +116,27 @@ def test_readers_of_the_past_say_which_erase_took_it(past_world: PastWorld, lake
     assert record.erased_keys is not None
     assert (shown.json["erased_left"], len(record.erased), "three" in shown.out.lower()) == (0, 3, False)
     assert "3 version(s) on its list, 0 of them not removed yet" in lake_command("show", path, erase).out
+
+
+def test_an_erase_of_the_history_alone_can_not_be_undone(past_world: PastWorld, lake_command: Command, keys: str) -> None:
+    """The table has not had the key for long; the change before, whose history had it, says no, and nothing offers to undo the erase."""
+    table = past_world.table()
+    table.edit(History="true")
+    table.load(LOADED)
+    table.sync()
+    table.cdc([("D", (3, None))])
+    table.sync()
+    assert lake_command("erase", str(table.path), "--keys", keys, "--yes").code == 0
+    erase, path = table.head(), str(table.path)
+
+    shown = lake_command("history", path, "--output", "json").json["changes"]
+    commands = lake_command("show", path, erase.id, "--output", "json").json["commands"]
+    refused = lake_command("rollback", path, "--undo", erase.id, "--dry-run")
+
+    assert (erase.kind, erase.superseded) == ("erase", ())
+    assert [row["restorable"] for row in shown] == ["yes", "no", "no"]
+    assert commands == {}
+    assert (refused.code, "were erased for good by change" in refused.err, erase.id in refused.err) == (1, True, True)
 
 
 def test_resume_ends_an_erase_and_says_if_there_is_none(past_world: PastWorld, lake_command: Command, keys: str) -> None:

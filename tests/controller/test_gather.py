@@ -319,6 +319,35 @@ def test_an_unknown_table_is_a_usage_error(world: World, text: str) -> None:
         look(world, text)
 
 
+def test_an_item_that_is_gone_is_no_error_where_no_person_named_it(world: World) -> None:
+    """The tables of a plan are looked at again by their keys: one may have been forgotten meanwhile, and any key may stand there."""
+    world.put_loaded(ORDERS, LOAD)
+    world.put_raw(STORES, LOAD)
+    world.table.create({"path": "junk"})
+
+    found = look(world, keys=(str(STORES), "junk", str(ORDERS))).tables
+
+    assert [(fact.path, fact.problem.code if fact.problem else "") for fact in found] == [("junk", "bad-path"), (str(ORDERS), "")]
+    assert found[1].snapshot.change == HEAD
+
+
+@pytest.mark.parametrize("key", ["raw-bucket/dms/shop/orders", "s3://raw-bucket/dms/shop/orders/", " raw-bucket/dms/shop/orders/ "])
+def test_an_item_under_another_spelling_of_its_path_is_refused(world: World, key: str) -> None:
+    """Jobs would not find it, and a run would be started for it each hour; the item with the right key is another table's, and read."""
+    world.put_raw(ORDERS, LOAD)
+    world.table.create({"path": key, "ActiveFlag": "true", "PrimaryKey": "id", "out_path": "s3://lake-bucket/lake/shop/orders/"})
+
+    facts = {fact.path: fact for fact in look(world).tables}
+
+    problem = facts[key].problem
+    assert (set(facts), facts[key].state, facts[str(ORDERS)].problem) == ({key, str(ORDERS)}, None, None)
+    assert problem is not None
+    assert problem.code == "bad-path"
+    assert repr(key) in problem.message
+    assert repr(str(ORDERS)) in problem.message
+    assert "delete this item" in problem.todo
+
+
 def test_no_table_below_raw_says_what_to_check(world: World) -> None:
     """The warning names bucket, prefix and the DMS settings."""
     (warning,) = look(world).warnings

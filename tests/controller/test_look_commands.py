@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -28,6 +29,7 @@ TIME = datetime(2024, 5, 1, 12, 30, 15, 250000, timezone.utc)
 WHOLE = (1, 'a,"b"\n\x1b[31m', Decimal("12.30"), TIME, date(1969, 12, 31), b"\x00\xff", 0.1, 0.1, True)
 SPECIAL = (2, "", Decimal("-0.05"), TIME.replace(microsecond=0), date(9999, 12, 31), b"", float("nan"), float("-inf"), False)
 NULLS = (3, *[None] * 8)
+TIME_TEXT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*"
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +81,27 @@ def test_a_terminal_gets_no_control_characters(typed: LakeTable, kept_command: C
     assert r"'a,\"b\"\n\u001b[31m'" not in out
     assert "'a,\"b\"\\n\\u001b[31m'" in out
     assert out.splitlines()[-1].startswith(f"3 of 3 row(s); change {typed.item()['Head']} of 2")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["read", "PATH", "--as-of", "CHANGE"],
+        ["diff", "PATH", "CHANGE"],
+        ["explain", "PATH", "--key", "2"],
+        ["rollback", "PATH", "--to", "CHANGE", "--dry-run"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_time_that_is_printed_means_its_change(kept_history: LakeTable, kept_command: Command, words: list[str]) -> None:
+    """Whoever copies it reads the rows of that change, or goes back to it; not those of the one before."""
+    path, change = str(kept_history.path), changes(kept_history)[1]
+    out = kept_command(*({"PATH": path, "CHANGE": change}.get(word, word) for word in words)).out
+    (line,) = [line for line in out.splitlines() if change in line and re.search(TIME_TEXT, line)]
+    (time,) = re.findall(TIME_TEXT, line)
+
+    assert kept_command("read", path, "--as-of", time, "--output", "json").json["change"] == change
+    assert f"to change {change}" in kept_command("rollback", path, "--to", time, "--dry-run").out
 
 
 @pytest.mark.parametrize(
@@ -220,7 +243,7 @@ def test_missing_packages_are_named(typed: LakeTable, kept_command: Command, mon
 
     done = kept_command("read", str(typed.path), "--where", "id = 1")
 
-    assert (done.code, "pip install 'dmslake[query]'" in done.err) == (3, True)
+    assert (done.code, "pip install --editable '.[query]'" in done.err) == (3, True)
     assert kept_command("read", str(typed.path)).code == 0
 
 

@@ -98,6 +98,17 @@ def test_what_the_figures_count(outcomes: dict[str, str], blocked: int, failed: 
     assert [found[name] for name in UNITS] == [1, blocked, failed, lag]
 
 
+@pytest.mark.parametrize("outcome", ["committed", "nothing"])
+def test_a_catalog_step_that_is_left_counts_as_a_failure(outcome: str) -> None:
+    """Readers of the catalog don't see new partitions, and nobody else would say so: the alarm on failed tables does."""
+    table = TableReport(str(PATHS["done"]), "apply", outcome, catalog_pending="0000000001-000001-0123abcd")
+
+    found = metrics_line(SETTINGS, RunPlan(), RunReport("run-1", "", 1.0, (table,)), NOW)
+
+    assert found is not None
+    assert (found["TablesFailed"], found["TablesBlocked"]) == (1, 0)
+
+
 def test_a_run_of_some_tables_says_nothing() -> None:
     """It is no sign that the schedule lives, and nobody looked at the other tables."""
     assert line({"done": "committed"}, paths=(str(PATHS["done"]),)) is None

@@ -8,17 +8,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from controller.pages.pages import BARS_SHOWN, Pages
 from controller.pages.render import Live, render, render_report
 from controller.pages.report import read_report
 from controller.pages.views import ErrorPage, Page
+from controller.past import read_past
 from glue_jobs.aws.clients import Clients
 from glue_jobs.core.errors import ConfigurationError, UsageError
-from tests.controller.pages_world import HOSTILE, HOSTILE_COLUMN, HOSTILE_NAME, RLO, Document, PagesWorld
+from tests.controller.pages_world import HOSTILE, HOSTILE_COLUMN, HOSTILE_NAME, NOW, RLO, Document, PagesWorld
 from tests.quick_aws import QuickAws
-from tests.spark.tables import WorkTable
+from tests.spark.tables import SHOP, WorkTable
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +178,22 @@ def test_a_rows_life_is_told(pages: Pages, orders: WorkTable) -> None:
     assert page.current == (("id", 1), ("name", "ONE"), ("qty", 1))
 
 
+def test_a_row_that_went_to_another_key_is_told_by_its_image(pages_world: PagesWorld, pages: Pages) -> None:
+    """Also where before images have names of the table's own: the old key's row went with the update of the new one."""
+    table = pages_world.table("images")
+    table.edit(BeforeImagePrefix="OLD_")
+    table.load([(1, "one", 1)])
+    table.sync()
+    table.cdc([("U", (2, "one", 1, 1))], columns=SHOP.append(pa.field("OLD_id", pa.int64())))
+    table.sync()
+
+    page = pages.explain(str(table.path), "1")
+
+    assert [(step.what, step.source) for step in page.steps] == [
+        ("insert", "LOAD00000001.parquet, row 0"), ("delete", "20240501-120000000.parquet, row 0"),
+    ]  # fmt: skip
+
+
 def test_without_pyarrow_all_but_rows_is_shown(pages: Pages, orders: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with the command line only can look, too."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -204,6 +222,28 @@ def test_rows_that_were_erased_since_are_not_shown(pages_world: PagesWorld, page
 
     assert "secret" not in " ".join(render(page) for page in shown).lower()
     assert (shown[1].rows, "erase" in shown[1].rows_note) == (None, True)
+
+
+@pytest.mark.parametrize("history", ["false", "true"])
+def test_a_state_that_an_erase_took_can_not_be_gone_back_to(pages_world: PagesWorld, pages: Pages, tmp_path: Path, history: str) -> None:
+    """Each change's page says what `dmslake history` says; a history table may have held a key that the table had no more."""
+    table = pages_world.table(f"erased_{history}")
+    table.edit(History=history)
+    table.load([(1, "secret", 1), (2, "two", 2)])
+    table.sync()
+    for row in ((1, None, None), (2, None, None)):
+        table.cdc([("D", row)])
+        table.sync()
+    keys = tmp_path / "keys.csv"
+    keys.write_text("id\n1\n")
+    assert table.run("Erase", key="id", erase_keys=keys) == 0, table.last_run()
+
+    past = read_past(table.clients.s3, table.state(), None, NOW)
+
+    shown = [pages.change(str(table.path), change.record.id).restorable for change in past.changes]
+    kept = [change.restorable is not None and change.restorable.answer != "no" for change in past.changes]
+    assert [not text.startswith("no: ") for text in shown] == kept == [True, history == "false", history == "false", False]
+    assert table.item()["Head"] in shown[-1]
 
 
 # --- how much is asked for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import replace
 from typing import Any
@@ -14,11 +15,14 @@ from controller.past import read_past
 from glue_jobs.aws.buckets import noncurrent_days
 from glue_jobs.aws.objects import read_bytes
 from glue_jobs.aws.records import write_record
+from glue_jobs.aws.versions import key_versions
+from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.record import Checkpoint
 from glue_jobs.core.state import read_state
-from tests.controller.past_world import Command, PastWorld, changes, expire, untouched
+from glue_jobs.protocol.history_table import snapshot_at
+from tests.controller.past_world import Command, PastWorld, changes, expire, expire_history, untouched
 from tests.controller.world import LAKE, NOW, World, head_record, item_of, table_path
 from tests.lake import LakeTable
 
@@ -97,6 +101,57 @@ def test_a_change_whose_data_is_gone_says_so(past_world: PastWorld, lake_command
     assert "started" not in refused.err
 
 
+def test_a_change_whose_history_files_are_gone_says_so(past_world: PastWorld, lake_command: Command) -> None:
+    """A backfill hides all of the history's files and none of the table's: once they expired, what a rollback refuses is `no`. Changes from
+    before the history began need none of them."""
+    table = past_world.batched()
+    table.edit(History="true")
+    for row in ((3, "THREE"), (3, "drei")):
+        table.cdc([("U", row)])
+        table.sync()
+    assert table.run("BackfillHistory") == 0, table.item()["LastRun"]
+    expire_history(table)
+    load, first, *kept, _ = changes(table)
+
+    shown = lake_command("history", str(table.path), "--output", "json").json["changes"][::-1]
+    alone = [lake_command("show", str(table.path), change, "--output", "json").json["restorable"] for change in changes(table)]
+    refused = lake_command("rollback", str(table.path), "--to", kept[-1])
+
+    assert [row["restorable"] for row in shown] == alone == ["until", "until", *["no"] * len(kept), "yes"]
+    assert (refused.code, "of that change's history table" in refused.err) == (1, True)
+    storage = lake_command("status", str(table.path), "--storage", "--output", "json").json["tables"][0]["storage"]
+    assert storage["oldest_change"] == load
+    assert lake_command("rollback", str(table.path), "--to", first, "--dry-run").code == 0
+
+
+def test_how_far_one_can_go_back_counts_the_history(past_world: PastWorld, lake_command: Command) -> None:
+    """A refusal names a change to which a rollback works, although the table's own files reach further back."""
+    table = past_world.table()
+    table.edit(History="true")
+    table.load([(1, "one"), (2, "two")])
+    table.sync()
+    for row in ((1, "uno"), (1, "eins"), (1, "un")):
+        table.cdc([("U", row)])
+        table.sync()
+    load, _, second, _ = changes(table)
+    history = snapshot_at(table.clients.s3, table.out_path, table.snapshot(load))
+    needed = snapshot_at(table.clients.s3, table.out_path, table.snapshot(second)).files
+    for path in sorted(set(history.files) - set(needed)):
+        remove_data(table, history_lake(table.out_path).key + path)
+
+    refused = lake_command("rollback", str(table.path), "--to", load)
+
+    (oldest,) = re.findall(r"as far as change (\S+)", refused.err)
+    assert (refused.code, oldest > load) == (1, True)
+    assert lake_command("rollback", str(table.path), "--to", oldest, "--dry-run").code == 0
+
+
+def remove_data(table: LakeTable, key: str) -> None:
+    s3, bucket = table.clients.s3, table.out_path.bucket
+    for version in key_versions(s3, bucket, key).data:
+        s3.delete_object(Bucket=bucket, Key=key, VersionId=version.version_id)
+
+
 def test_many_files_are_not_looked_up(undone: LakeTable, kept_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Above a number of files the bucket's rule is believed, and that is said."""
     monkeypatch.setattr(past_module, "MOST_LOOKED_UP", 1)
@@ -134,7 +189,7 @@ def long_history(world: World, count: int) -> Any:
 
 
 def test_a_limit_reads_no_more_of_a_long_history(world: World) -> None:
-    """Twenty changes of many cost the records of about a hundred, at most."""
+    """Twenty changes of many cost the records of about a hundred, at most; without a history table none is asked for."""
     state = long_history(world, 300)
     asked: list[str] = []
     events = world.clients.s3.meta.events
@@ -146,6 +201,7 @@ def test_a_limit_reads_no_more_of_a_long_history(world: World) -> None:
 
     assert [len(past.changes), past.more] == [20, True]
     assert len(asked) < 100
+    assert not [key for key in asked if "_history/" in key]
 
 
 # --- the bucket's rule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -58,6 +58,24 @@ def test_at_a_time_of_the_source(kept: LakeTable, hours: float, rows: list[str])
     found = [name for batch in past.valid_at(at(hours)) for name in batch["name"].to_pylist()]
 
     assert sorted(found) == rows
+
+
+def test_a_time_of_another_zone_is_the_same_moment(past_world: PastWorld) -> None:
+    """On the evening of May 31 in New York it is June in UTC: what begins then stands in June's file, and the version before is over."""
+    table = past_world.table(timestamp_column="committed")
+    table.edit(History="true")
+    table.put_raw(load_file_name(1), table.parquet([DmsRow("I", (1, "one"), at(0))]))
+    table.sync()
+    table.cdc([DmsRow("U", (1, "ONE"), datetime(2024, 6, 1, 1, tzinfo=timezone.utc))])
+    table.sync()
+    past, moment = open_past(str(table.path), table.environment), datetime(2024, 6, 1, 3, tzinfo=timezone.utc)
+
+    found = [
+        [name for batch in past.valid_at(moment.astimezone(timezone(timedelta(hours=hours)))) for name in batch["name"].to_pylist()]
+        for hours in (-5, 0, 14)
+    ]
+
+    assert found == [["ONE"]] * 3
 
 
 def test_the_same_by_the_command(kept: LakeTable, kept_command: Command) -> None:

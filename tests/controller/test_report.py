@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from controller.cli.running import report_lines
 from controller.dispatch import NOT_STARTED, Dispatched, RunOutcome
 from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun, Problem, RunPlan, TablePlan
 from controller.report import RunReport, TableReport, build_report
@@ -137,6 +138,31 @@ def test_exit_code_of_several_tables(codes: tuple[int, ...], exit_code: int) -> 
     tables = tuple(TableReport(A, "apply", words[code], error=Problem("x", "y", exit_code=code)) for code in codes)
 
     assert RunReport("run", "", 0, tables).exit_code == exit_code
+
+
+def test_a_catalog_step_that_is_left_is_reported_beside_the_change() -> None:
+    """The change stands: it is committed, and the caller need do nothing; JSON names it."""
+    report = report_of(ended(A, results={A: result(catalog_pending="c1")}))
+
+    assert (report.tables[0].outcome, report.tables[0].catalog_pending, report.exit_code) == ("committed", "c1", 0)
+    assert report.to_dict()["tables"][0]["catalog_pending"] == "c1"
+    assert f"catalog: {A}: the Glue table does not have the change c1 yet; each run tries again" in report_lines(report)
+
+
+@pytest.mark.parametrize(
+    ("second", "left"),
+    [
+        (ended(A, run_id="run-2", results={A: result()}), ""),
+        (ended(A, run_id="run-2", results={A: result(catalog_pending="c2")}), "c2"),
+        (ended(A, run_id="run-2", state="FAILED"), "c1"),
+    ],
+    ids=["done", "left again", "no result"],
+)
+def test_the_last_result_says_whether_a_catalog_step_is_left(second: RunOutcome, left: str) -> None:
+    """What the load left, the batch after it may have done; a run that died has done nothing."""
+    load = ended(A, job=LOAD_INITIAL, results={A: result(catalog_pending="c1")})
+
+    assert report_of(load, second).tables[0].catalog_pending == left
 
 
 def test_json_has_its_version_first_and_sums() -> None:

@@ -83,4 +83,4 @@ def test_without_the_package_it_says_how_to_install_it(
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "jinja2" else find(name, *rest))
 
     assert main(["report", "--out", str(tmp_path / "report.html")]) == 3
-    assert "pip install 'dmslake[cli]'" in capsys.readouterr().err
+    assert "pip install --editable '.[cli]'" in capsys.readouterr().err

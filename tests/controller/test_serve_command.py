@@ -87,4 +87,4 @@ def test_a_package_that_is_missing_is_named(served: World, monkeypatch: pytest.M
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "werkzeug" else real(name, *rest))
 
     assert main(["serve"]) == 3
-    assert "pip install 'dmslake[cli]'" in capsys.readouterr().err
+    assert "pip install --editable '.[cli]'" in capsys.readouterr().err

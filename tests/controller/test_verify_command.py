@@ -126,13 +126,31 @@ def test_without_paths_all_loaded_tables_are_checked(
     assert [finding["code"] for finding in as_json(named)["tables"][0]["findings"]] == ["not-loaded"]
 
 
+def test_a_table_whose_item_was_made_anew_is_checked_too(
+    embedded_aws: EmbeddedAws, aws_clients: Clients, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no Head, but records: what is found for its path is found for all tables. One that was never loaded has none."""
+    raw = f"s3://{embedded_aws.raw_bucket}/made-anew/"
+    monkeypatch.setenv("DMSLAKE_RAW", raw)
+    fine, anew, _ = (LakeTable(embedded_aws.environment(), raw, embedded_aws.lake, COLUMNS, shared=aws_clients) for _ in range(3))
+    for table in (fine, anew):
+        table.load([(1, "one")])
+        assert table.run("LoadInitial") == 0
+    anew.remove("Head", "Fence")
+
+    code, out, _ = dmslake("verify", "--quick", "--output", "json")
+
+    found = {table["path"]: [finding["code"] for finding in table["findings"]] for table in as_json(out)["tables"]}
+    assert (code, found) == (5, {str(fine.path): [], str(anew.path): ["state-went-back"]})
+
+
 def test_without_pyarrow_the_full_check_says_what_to_install(fine: LakeTable, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:
     """And --quick works without."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
     code, _, err = dmslake("verify", str(fine.path))
     assert code == 3
-    assert "pip install 'dmslake[jobs]'; or give --quick" in err
+    assert "pip install --editable '.[jobs]'; or give --quick" in err
 
     assert dmslake("verify", str(fine.path), "--quick")[0] == 0
 

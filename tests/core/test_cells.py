@@ -31,6 +31,14 @@ UTC = timezone.utc
         ("double", "NaN", None),
         ("double", Decimal("0.1"), 0.1),
         ("float", 3, 3.0),
+        ("float", 0.1, 0.1),
+        ("float", 1 << 24, 2.0**24),
+        ("float", 1e30, 1e30),
+        ("float", Decimal("123456790"), 123456790.0),  # how 123456792 is written, with which it is the same float
+        ("float", "3.4028235e38", 3.4028235e38),
+        ("float", float("-inf"), float("-inf")),
+        ("double", "1e23", 1e23),
+        ("double", 2**60, 2.0**60),
         ("string", "", ""),
         ("binary", "00ff", b"\x00\xff"),
         ("date", datetime(2024, 5, 1), date(2024, 5, 1)),
@@ -55,9 +63,12 @@ def test_a_value_that_fits(kind: str, value: Any, expected: Any) -> None:
         ("boolean", 1), ("int", True), ("int", 1.5), ("int", ""), ("int", "1_000"), ("tinyint", 128), ("bigint", 2**63), ("int", [1]),
         ("bigint", Decimal("NaN")), ("bigint", float("inf")), ("decimal(5,2)", "1.234"), ("decimal(5,2)", 1000), ("decimal(5,2)", "x"),
         ("decimal(5,2)", "NaN"), ("decimal(5,2)", "9e999"), ("double", 2**63 + 1), ("double", "1e999"), ("float", 1e300), ("double", {}),
+        ("double", 10**23), ("double", "9007199254740993"), ("double", Decimal("9007199254740993.0")), ("double", "1e-999"),
+        ("float", 16777217), ("float", "16777217"), ("float", 16777217.0), ("float", 123456790), ("float", 1e-60), ("float", 10**400),
         ("string", 5), ("string", "\ud800"), ("binary", "0g"), ("binary", 5), ("date", "2024-02-30"), ("date", "1.5.2024"),
         ("date", datetime(2024, 5, 1, 1)), ("timestamp", "2024-05-01 25:00:00"), ("timestamp", 5),
         ("timestamp", "2024-05-01 12:00:00.1234567"), ("timestamp", "0001-01-01 00:00:00+01:00"),
+        ("timestamp", "2024-05-01 12:00:00+24:00"), ("timestamp", "2024-05-01 12:00:00-01:60"),
     ],
 )  # fmt: skip
 def test_a_value_that_does_not_fit(kind: str, value: Any) -> None:

@@ -21,6 +21,11 @@ LAKE = (
 )
 SWAPPED = (Column("a", "int", older=(OldName("b", name(2)),)), Column("b", "int", older=(OldName("a", name(2)),)))
 BACK = (Column("name", "string", older=(OldName("name", name(2)), OldName("title", name(4)))),)
+AGAIN = (
+    Column("id", "int"),
+    Column("b", "int", older=(OldName("a", name(2)),)),
+    Column("c", "int", older=(OldName("a", name(4)),)),
+)
 NEVER = (Column("title", "string", older=(OldName("name", "raw/dms/shop/t/0.parquet"),)),)
 
 
@@ -38,6 +43,10 @@ NEVER = (Column("title", "string", older=(OldName("name", "raw/dms/shop/t/0.parq
         (LAKE, name(1), ["id", "BI_name", "name"], {"name": "heading"}),
         (SWAPPED, name(1), ["a", "b"], {"a": "b", "b": "a"}),
         (BACK, name(1), ["name"], {}),
+        (AGAIN, name(1), ["id", "a"], {"a": "b"}),
+        (AGAIN, name(3), ["id", "a"], {"a": "c"}),
+        (AGAIN, name(3), ["id", "b", "a"], {"a": "c"}),
+        (AGAIN[::-1], name(1), ["id", "a"], {"a": "b"}),
         (NEVER, name(1), ["name"], {}),
     ],
 )

@@ -131,6 +131,19 @@ def test_a_column_that_was_absent_before_is_no_half_of_a_rename() -> None:
     assert found.schema == schema("id int, name string!, title string")
 
 
+def test_a_column_that_comes_back_as_another_vanishes_may_be_that_one() -> None:
+    """Renamed onto a name that the table once had. No command gives the lake's older column other values, so a rename is for DMS to load."""
+    lake, batch = schema("id int, phone string!, mobile string"), [("f", schema("id int, phone string"))]
+
+    with pytest.raises(TableBlocked, match="'mobile' vanished, 'phone' appeared") as caught:
+        reconcile("t", lake, batch)
+
+    assert (caught.value.code, "reload" in caught.value.todo, "--rename" in caught.value.todo) == ("rename-or-drop-and-add", True, False)
+    accepted = reconcile("t", lake, batch, accept=True)
+    assert (accepted.schema, accepted.absent, accepted.back) == (schema("id int, phone string, mobile string!"), ("mobile",), ("phone",))
+    assert reconcile("t", lake, batch, late=True).schema == lake  # a file from before: it has the columns of its time
+
+
 def test_an_unsafe_change_of_type_names_table_file_column_and_types() -> None:
     """All a person needs to look it up."""
     with pytest.raises(TableBlocked) as caught:

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 
 from controller.metrics import INSTALLATION, NAMESPACE, UNITS
 from controller.runners import LOCAL_SCRIPTS
+from glue_jobs.aws.buckets import MIN_ABORT_DAYS
 from glue_jobs.core.settings import setting_names
 from tests.infra.lake_stack import LakeStack
 from tests.infra.rules import Rules, put, remove
@@ -45,6 +46,17 @@ def runs_are_bounded(stack: LakeStack) -> Iterator[str]:
         most = 1 if name == "Controller" else stack.parameters["MaxConcurrentRuns"]
         if (job["MaxRetries"], job["ExecutionProperty"]["MaxConcurrentRuns"]) != (0, most) or not 0 < job["Timeout"] <= 24 * 60:
             yield name
+
+
+@rules(
+    "A load that takes longer begins anew each hour: a person must be able to give it more time, and no more than uploads wait for",
+    put(f"{R}/LoadInitial/Properties/Timeout", 480),
+)
+def one_parameter_says_how_long_a_run_may_take(stack: LakeStack) -> Iterator[str]:
+    declared = stack.template["Parameters"]["JobTimeoutMinutes"]
+    yield from (name for name in stack.jobs() if stack.template[R][name]["Properties"]["Timeout"] != {"Ref": "JobTimeoutMinutes"})
+    if declared["MaxValue"] > (MIN_ABORT_DAYS - 1) * 24 * 60:
+        yield "uploads of the longest run may be aborted in a lake bucket of one's own"
 
 
 @rules("An argument that the program does not know is passed over", put(f"{R}/LoadInitial/Properties/DefaultArguments/--laek", "s3://a/b/"))

@@ -143,6 +143,7 @@ def the_outputs_can_be_pasted(stack: LakeStack) -> Iterator[str]:
         "DMSLAKE_STATE_TABLE": outputs["StateTable"],
         "DMSLAKE_DATABASE": outputs["Database"],
         "DMSLAKE_JOB_PREFIX": outputs.get("JobPrefix", ""),
+        "DMSLAKE_MAX_CONCURRENT_RUNS": str(stack.parameters["MaxConcurrentRuns"]),
     }
     if words != expected:
         yield str(words)

@@ -76,6 +76,18 @@ def test_a_change_stands_without_its_catalog_step(behind: LakeTable) -> None:
     assert "was not updated" in item["LastRun"]["warnings"][0]
 
 
+def test_the_result_names_the_change_until_the_step_is_done(behind: LakeTable, wire: Wire) -> None:
+    """So that the controller can tell; a run that has nothing else to do says it too, and one that does the step no more."""
+    assert behind.item()["LastRun"]["catalog_pending"] == behind.item()["Head"]
+
+    assert run_on(wire, behind, "LoadIncremental", denied) == 0
+    again = behind.item()["LastRun"]
+    assert (again["outcome"], again["catalog_pending"]) == ("nothing", behind.item()["Head"])
+
+    assert behind.run("LoadIncremental") == 0
+    assert "catalog_pending" not in behind.item()["LastRun"]
+
+
 @pytest.mark.parametrize("edits", [{}, {"ActiveFlag": "false"}, {"Paused": "let me look"}])
 def test_the_next_run_does_it_again(behind: LakeTable, edits: dict[str, str]) -> None:
     """Though nothing is pending, and though the table is inactive or paused."""

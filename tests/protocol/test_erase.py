@@ -97,6 +97,17 @@ def refusal(table: LakeTable, **settings: Any) -> dict[str, str]:
     return error
 
 
+@pytest.mark.parametrize("text", ["0x1", "1_0", "1.0"])
+def test_a_text_that_is_no_key_erases_nothing(history: LakeTable, keys: KeysFile, text: str) -> None:
+    """Least of all the key that a program might read in it: an erase is for good."""
+    held = holds(history, 1)
+
+    error = refusal(history, erase_keys=keys(2, text))
+
+    assert (error["code"], f"row 1; expected: bigint; found: '{text}'" in error["message"]) == ("given-value", True)
+    assert (history.rows(), holds(history, 1), "Erasing" in history.item()) == (SECOND, held, False)
+
+
 def test_after_an_erase_no_version_holds_the_key(history: LakeTable, keys: KeysFile) -> None:
     """Neither the rows nor any version that S3 keeps; the record tells how many of what, and never a key."""
     assert holds(history, 1)

@@ -148,13 +148,14 @@ def test_a_history_table_goes_with_its_table(kept: LakeTable, make_table: TableM
 
 
 def test_a_purged_table_comes_back_by_its_versions(two_changes: LakeTable) -> None:
-    """The delete markers of the records are removed, the rest is recover's and repair's."""
+    """The newest version of each record is copied over its delete marker, which nobody may remove; the rest is recover's and repair's."""
     table, s3 = two_changes, two_changes.clients.s3
     assert table.forget(shown(table, purge=True)) == Ended(0)
 
     folder = changes_folder(table.out_path)
-    for marker in s3.list_object_versions(Bucket=folder.bucket, Prefix=folder.key)["DeleteMarkers"]:
-        s3.delete_object(Bucket=folder.bucket, Key=marker["Key"], VersionId=marker["VersionId"])
+    versions = s3.list_object_versions(Bucket=folder.bucket, Prefix=folder.key)["Versions"]
+    for key, version in {each["Key"]: each["VersionId"] for each in reversed(versions)}.items():
+        s3.copy_object(Bucket=folder.bucket, Key=key, CopySource={"Bucket": folder.bucket, "Key": key, "VersionId": version})
     make_new_item(table, active="false")
     recover(table.clients, table.state_table, table.path, dry_run=False)
     table.repair()

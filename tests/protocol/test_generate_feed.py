@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from glue_jobs import generate_feed
 from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.core.dms_names import load_file_name
+from glue_jobs.core.feed_wish import read_feed_wish
 from glue_jobs.spark.delta_source import storage_options
 from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
@@ -130,6 +132,32 @@ def test_what_is_asked_for_is_settled_before_the_first_file_is_written(
 
     second.sync()
     assert second.read().sort_by("id").select(["id", "name"]).to_pydict() == {"id": [1, 2], "name": ["ONE", "two"]}
+
+
+def test_a_record_is_read_no_more_often_for_more_changes(make_served_table: TableMaker, embedded_aws: EmbeddedAws, tmp_path: Path) -> None:
+    """Each change's own key is told by the walk that reads them all: no change begins one of its own at the head."""
+    table = make_served_table()
+    table.load([(1, "one"), (2, "two")])
+    table.sync()
+    for name in ("a", "b", "c", "d", "e", "f"):
+        table.cdc([("U", (1, name))])
+        table.sync()
+    ids = [record.id for record in table.lineage().back()]
+    wish = read_feed_wish({"path": str(table.path), "staging": str(tmp_path), "from": ids[-1]})
+    source = generate_feed.open_source(wish, embedded_aws.environment(), {"state_table": embedded_aws.state_table})
+    assert isinstance(source, generate_feed.LakeSource)
+    asked: list[str] = []
+    source.past.clients.s3.meta.events.register("before-call.s3.GetObject", lambda params, **_: asked.append(params["url_path"]))
+
+    steps, most = [], []
+    for start in (ids[2], ids[-1]):
+        asked.clear()
+        steps.append(list(source.between(start, ids[0])))
+        most.append(max(Counter(key for key in asked if "/_changes/" in key).values()))
+
+    assert [len(each) for each in steps] == [2, 6]
+    assert most[1] <= most[0]
+    assert steps[1][-2:] == steps[0]
 
 
 def test_a_run_again_writes_nothing_and_another_feed_is_not_mixed_in(

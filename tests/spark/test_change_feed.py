@@ -36,7 +36,7 @@ def place_of(table: WorkTable) -> Place:
 
 
 def states(table: WorkTable, start: str = "", end: str | None = None) -> list[Snapshot]:
-    return states_between(table.clients.s3, table.out_path, table.lineage(), start, table.item()["Head"] if end is None else end)
+    return list(states_between(table.clients.s3, table.out_path, table.lineage(), start, table.item()["Head"] if end is None else end))
 
 
 def same(row: Row) -> Row:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -103,6 +105,122 @@ def test_data_frames_of_pandas() -> None:
         {"id": 1, "small": 3, "price": Decimal("1.50"), "at": MOMENT},
         {"id": 2, "small": None, "price": Decimal("2.00"), "at": None},
     ]
+
+
+NANOSECONDS = """
+import json, sys
+import pyarrow as pa
+from glue_jobs.core.errors import UsageError
+from glue_jobs.spark.without_pandas import leave_out_pandas
+if sys.argv[2] == "without":
+    leave_out_pandas()
+from glue_jobs.core.schema import Column
+from glue_jobs.spark.edit_files import EditReader
+from glue_jobs.spark.edit_rows import Wanted
+wanted = Wanted((Column("at", "timestamp"), Column("name", "string")), (), "insert")
+try:
+    EditReader(None, 1 << 20).fitted(sys.argv[1], wanted)
+except UsageError as error:
+    print(error.message)
+print(hasattr(pa.scalar(1, pa.timestamp("ns")), "as_py") and "pandas" in sys.modules)
+"""
+NANOS = 1_714_564_800_123_456_000  # 2024-05-01 12:00:00.123456
+
+
+@pytest.mark.parametrize("pandas", ["with", "without"])
+def test_nanoseconds_are_never_cut(tmp_path: Path, pandas: str) -> None:
+    """A time that would lose digits is named, by itself, also where Python has no such time: pandas need not be there."""
+    times, lengths = pa.array([NANOS, NANOS + 789], pa.timestamp("ns")), pa.array([None, 1], pa.duration("ns"))
+    pq.write_table(pa.table({"at": times, "name": lengths}), tmp_path / "rows.parquet")
+
+    command = [sys.executable, "-c", NANOSECONDS, str(tmp_path / "rows.parquet"), pandas]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    message, found = ended.stdout.splitlines()
+    assert "2 value(s)" in message, message
+    assert "row 1, column 'at': expected timestamp, found 2024-05-01 12:00:00.123456789;" in message
+    assert "row 1, column 'name': expected string, found" in message
+    assert found == str(pandas == "with")
+
+
+@pytest.mark.parametrize("form", ["arrow", "zone", "list", "numpy", "frame", "objects"])
+def test_nanoseconds_that_say_microseconds_are_taken(form: str) -> None:
+    """Beside others that are refused, in each form that has them."""
+    pandas = pytest.importorskip("pandas")
+
+    def rows(*times: int) -> Any:
+        ids = list(range(len(times)))
+        if form in ("arrow", "zone"):
+            return pa.table({"id": ids, "at": pa.array(times, pa.timestamp("ns", "UTC" if form == "zone" else None))})
+        if form == "numpy":
+            return {"id": ids, "at": np.array(times, "datetime64[ns]")}
+        stamps = [pandas.Timestamp(time) for time in times]
+        if form == "list":
+            return [{"id": number, "at": stamp} for number, stamp in zip(ids, stamps, strict=True)]
+        return pandas.DataFrame({"id": ids, "at": pandas.Series(stamps, dtype=object if form == "objects" else None)})
+
+    taken = fitted_values(rows(NANOS, 0), INSERT, LIMIT).rows.column("at").to_pylist()
+
+    assert taken == [MOMENT.replace(microsecond=123456), datetime(1970, 1, 1, tzinfo=timezone.utc)]
+    with pytest.raises(UsageError, match=r"1 value\(s\).*row 1, column 'at'"):
+        fitted_values(rows(NANOS, NANOS + 1), INSERT, LIMIT)
+
+
+def test_times_of_numpy_and_pandas_are_no_numbers() -> None:
+    """numpy makes a whole number of a time that Python has not; a day has no nanoseconds."""
+    pandas = pytest.importorskip("pandas")
+    odd = [
+        np.datetime64(NANOS, "ns"), np.datetime64(10**6, "Y"), np.timedelta64(5, "ns"), np.datetime64(5, "ps"),
+        pandas.Timestamp(NANOS), pandas.Timedelta(5),
+    ]  # fmt: skip
+
+    with pytest.raises(UsageError, match=r"6 value\(s\)"):
+        fitted_values({"id": odd}, INSERT, LIMIT)
+    with pytest.raises(UsageError, match=r"1 value\(s\).*column 'day': expected date"):
+        fitted_values({"id": [1], "day": [pandas.Timestamp(1)]}, INSERT, LIMIT)
+
+
+def test_nulls_of_pandas_are_null() -> None:
+    """In any column and form; NaN is a number where the column has such. A key needs a value."""
+    pandas = pytest.importorskip("pandas")
+    nulls = [None, pandas.NaT, pandas.NA, np.datetime64("NaT")]
+    columns = {"id": [1, 2, 3, 4], **dict.fromkeys(("small", "name", "price", "rate", "on", "day", "at", "blob"), nulls)}
+    listed = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    for rows in (columns, listed, pandas.DataFrame({name: pandas.Series(values, dtype=object) for name, values in columns.items()})):
+        assert fitted_values(rows, INSERT, LIMIT).rows.to_pylist() == [{**NULLS, "id": number} for number in (1, 2, 3, 4)]
+    rate = fitted_values([{"id": 1, "rate": float("nan")}], INSERT, LIMIT).rows.column("rate")[0].as_py()
+    assert rate != rate
+    with pytest.raises(UsageError, match=r"1 value\(s\).*row 0, column 'id': expected a value"):
+        fitted_values([{"id": pandas.NaT, "name": "x"}], INSERT, LIMIT)
+
+
+def test_a_whole_number_that_a_float_has_not_is_refused(tmp_path: Path) -> None:
+    """Whatever it is given as; the next one is taken."""
+    wanted = Wanted((Column("id", "bigint"), Column("rate", "float")), ("id",), "insert")
+    odd, even = 16777217, 16777218
+    forms = {
+        "rows.json": '{{"id": 1, "rate": {}}}', "lines.jsonl": '{{"id": 1, "rate": {}.0}}', "rows.csv": "id,rate\n1,{}\n",
+    }  # fmt: skip
+
+    for name, form in forms.items():
+        assert read(written(tmp_path, name, form.format(even)), wanted).rows["rate"].to_pylist() == [even]
+        assert "column 'rate': expected float" in refused(written(tmp_path, name, form.format(odd)), wanted).message
+    for values in ([odd], pa.array([odd]), np.array([float(odd)]), pa.array([float(odd)])):
+        with pytest.raises(UsageError, match="column 'rate': expected float"):
+            fitted_values({"id": [1], "rate": values}, wanted, LIMIT)
+
+
+def test_a_text_of_json_may_hold_any_line_end_but_ours(tmp_path: Path) -> None:
+    """JSON allows U+2028, U+2029 and U+0085 in a text; lines end at a line feed, behind a carriage return or not, and are counted all."""
+    names = ["a\u2028b", "\u2029", "x\u0085", "\x7f\u00a0"]
+    lines = [json.dumps({"id": row, "name": name}, ensure_ascii=False) for row, name in enumerate(names)]
+
+    found = read(written(tmp_path, "rows.jsonl", "\r\n\n".join(lines) + "\r\n"))
+    wrong = refused(written(tmp_path, "wrong.jsonl", "\r\n\n".join([*lines, "{"])))
+
+    assert found.rows["name"].to_pylist() == names
+    assert "line 9: " in wrong.message
 
 
 def test_everything_that_is_wrong_is_named(tmp_path: Path) -> None:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.partitioning import parse_partition_key
+from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.record import DataFile
+from glue_jobs.core.schema import Column
+from glue_jobs.spark.net_changes import UPDATE
+from glue_jobs.spark.place import Shape
+from glue_jobs.spark.reading import reading_place
+from glue_jobs.spark.shuffle import ARRIVES, COMES, NEW_FILE, _Rewriter
 from tests.spark.scenarios import Change, Row, Source
 from tests.spark.tables import WorkTable, texts
 from tests.work_tables import MakeTable
@@ -85,3 +95,37 @@ def test_all_strategies_give_the_same_rows(spark_table: MakeTable, partition_key
 def _as_read(row: Row, partition_key: str) -> Row:
     """With EmptyPartition = null an empty text in the partition column is written as null."""
     return (*row[:2], row[2] or None, *row[3:]) if partition_key == "part" else row
+
+
+def _routed(*rows: tuple[int, int, str, int]) -> pa.RecordBatch:
+    """A batch as it reaches the rewriter; of each row id, operation, partition and file."""
+    ids, ops, parts, files = zip(*rows, strict=True)
+    columns = [pa.array(ids, pa.int64()), pa.array(parts), pa.array(ops, pa.int8()), pa.array(parts), pa.array(files, pa.int32())]
+    return pa.record_batch([*columns, pa.array([0] * len(rows), pa.int32())], names=["c0", "c1", "op", "p0", "file", "bin"])
+
+
+def test_rows_that_come_are_written_before_all_are_there() -> None:
+    """A batch may have nothing but new rows, of one partition. A file takes up those that come with its own, the rest go to new files."""
+    schema = (Column("id", "bigint"), Column("part", "string"))
+    shape = Shape("t", schema, ("id",), parse_partition_key("part"))
+    place = replace(reading_place({}, "raw", S3Uri("lake", "t/"), Limits(target_file_bytes=10)), change="c")
+    rewriter = _Rewriter(place, shape, (DataFile("part=a/f", 1, 1, "", ("a",)),))
+    batches = [
+        _routed((1, COMES, "b", NEW_FILE), (2, COMES, "b", NEW_FILE)),
+        _routed((3, COMES, "b", NEW_FILE), (4, COMES, "c", NEW_FILE)),
+        _routed((5, UPDATE, "a", 0), (6, UPDATE, "a", 0)),
+        _routed((7, UPDATE, "a", 0), (8, COMES, "a", 0)),
+        _routed((9, ARRIVES, "a", 0), (10, COMES, "a", 0)),
+        _routed((11, COMES, "a", 0)),
+    ]
+
+    groups = [(group, rows["id"].to_pylist()) for group, rows in rewriter._groups(iter(batches))]
+
+    assert groups == [
+        ((NEW_FILE, ("b",)), [1, 2]),
+        ((NEW_FILE, ("b",)), [3]),
+        ((NEW_FILE, ("c",)), [4]),
+        ((0, ()), [5, 6, 7, 8]),
+        ((NEW_FILE, ("a",)), [9, 10]),
+        ((NEW_FILE, ("a",)), [11]),
+    ]

@@ -174,10 +174,12 @@ def test_a_time_is_dated_by_its_day(make: Make) -> None:
 
     assert days == ["2024-05-01", "1969-12-31", "__HIVE_DEFAULT_PARTITION__"]
     assert [(row["id"], row["moment"], row["moment_date"]) for row in text.rows()] == [(2, "2024-05-02", "2024-05-02")]
-    text.put(cdc(2), [("I", (3, "soon"), "2024-05-02 10:00:00")])
-    error = text.run(layout="dated", partition_date="moment")
-    assert error is not None
-    assert (error.code, "'soon'" in error.message) == ("no-date", True)
+    text.put(cdc(2), [("I", (9, "2024-05-02"), "2024-05-02 10:00:00")])
+    bad = text.put(cdc(3), [("I", (4, "2024-05-03"), "2024-05-03 10:00:00"), ("I", (3, "soon"), "2024-05-03 10:00:00")])
+    for full in ("true", "false"):
+        error = text.run(layout="dated", partition_date="moment", full=full)
+        assert error is not None
+        assert (error.code, "'soon'" in error.message, bad in error.message) == ("no-date", True, True)
 
 
 def test_by_run_date_each_day_has_its_own_full_snapshot(orders: SnapshotTable) -> None:
@@ -277,6 +279,17 @@ def test_files_that_differ_from_each_other_are_refused_without_a_schema_too(orde
     assert error.code == "snapshot-schema"
     for said in ("'name' (string) is missing", "'label' (string) is not expected", "'id' is int, expected bigint", "of LOAD00000001"):
         assert said in error.message
+
+
+def test_files_that_differ_from_the_version_before_are_told_so(orders: SnapshotTable) -> None:
+    """Not from the first file of the run, which is the one that differs."""
+    before = orders.take()
+    orders.put(cdc(2), [("I", (8, "h"), "2024-05-02 00:00:00")], pa.schema([("id", pa.int64()), ("label", pa.string())]))
+
+    error = orders.run()
+
+    assert error is not None
+    assert f"are not those of the version before ({before.version.name}): {cdc(2)}: 'name' (string) is missing" in error.message
 
 
 def test_columns_that_readers_could_not_tell_apart_are_refused(make: Make) -> None:

@@ -164,6 +164,7 @@ def _environment() -> Environment:
     environment.filters.update(
         name=text.name, sentence=text.sentence, value=text.value, spelled=printable, count=text.count, size=text.size,
         duration=text.duration, change_id=text.change_id, moment=text.moment, moment_of=text.moment_of, exact=text.exact,
+        of_change=text.of_change,
         factor=text.factor, iso=_iso,
         spark=drawing.spark, sizes=_sizes, timeline=_timeline, standing=lambda word: _STANDINGS[word][0],
         number_columns=_number_columns, standing_sentence=lambda word: _STANDINGS[word][1],

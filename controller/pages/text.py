@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from controller.amounts import duration_text, size_text
+from controller.history import rounded_up, time_text
 from controller.pages.steps import when
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.ids import ChangeId
@@ -85,7 +86,7 @@ def moment(time: datetime | None, now: datetime) -> Markup:
         return Markup("–")
     utc = time.astimezone(timezone.utc)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        f"{utc:%Y-%m-%dT%H:%M:%SZ}", exact(utc), _ago((now - utc).total_seconds())
+        f"{utc:%Y-%m-%dT%H:%M:%SZ}", of_change(utc), _ago((now - utc).total_seconds())
     )
 
 
@@ -106,6 +107,11 @@ def _ago(seconds: float) -> str:
 def exact(time: datetime | None) -> str:
     """`2024-05-01 12:00:00 UTC`."""
     return f"{time.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC" if time is not None else ""
+
+
+def of_change(time: datetime | None) -> str:
+    """`2024-05-01 12:00:00.735 UTC`: who copies it means that change, not the one before."""
+    return f"{time_text(rounded_up(time), 'milliseconds')} UTC" if time is not None else ""
 
 
 def factor(number: float | None) -> str:

@@ -23,8 +23,7 @@ class Storage:
     """noncurrent_…: data versions that no plain reader gets: of superseded and overwritten files, the history table's included.
 
     kept_days: for how long the bucket's rule keeps them at least, None for good or, with `kept_known` False, not known. oldest_…: the
-    oldest change whose state can still be gone back to, as far as the lake table's own files tell, with its time (ISO 8601, UTC); ''
-    where there is none before the head.
+    oldest change whose state can still be gone back to, with its time (ISO 8601, UTC); '' where there is none before the head.
     """
 
     noncurrent_files: int = 0

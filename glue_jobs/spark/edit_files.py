@@ -80,7 +80,12 @@ def json_objects(name: str, data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _loads(text: str) -> Any:
-    return json.loads(text, parse_float=Decimal, object_pairs_hook=_object)
+    try:
+        return json.loads(text, parse_float=Decimal, object_pairs_hook=_object)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, ArithmeticError) as error:  # thousands of digits, or an exponent that no number has
+        raise json.JSONDecodeError(f"a number can't be read ({type(error).__name__})", "", 0) from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -111,7 +111,8 @@ def foreign_files(place: Place, task: Task) -> tuple[str, ...]:
             where=f"s3://{lake.bucket}/{found[0].key}",
             expected="an empty folder for a table's first change",
             todo=f"`dmslake adopt {task.state.path.in_shell} --dry-run` looks whether they can be taken over as they are; "
-            f"`dmslake reload {task.state.path.in_shell}` replaces them by a fresh load; or set out_path to another folder",
+            f"`dmslake reload {task.state.path.in_shell}` replaces them by a fresh load; or set "
+            "out_path to another folder, on a deployed stack one below its LakeLocation",
         )
     return tuple(file.key[len(lake.key) :] for file in found)
 

@@ -6,6 +6,7 @@ text would come back as another one is refused.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
@@ -176,14 +177,24 @@ def value_of(text: str, kind: pa.DataType) -> pa.Scalar:
             raise ValueError("neither true nor false")
         return pa.scalar(text == "true", kind)
     if pt.is_integer(kind):
-        return pa.scalar(int(text), kind)
+        return pa.scalar(int(plain_number(text)), kind)
     if pt.is_floating(kind):
-        return pa.scalar(float(text), kind)
+        number = float(plain_number(text))
+        if math.isinf(number) and "inf" not in text.lower():
+            raise ValueError("too large")
+        return pa.scalar(number, kind)
     if pt.is_decimal(kind):
         return pa.scalar(text).cast(kind)
     if pt.is_timestamp(kind):
         return pa.scalar(text).cast(pa.timestamp("us")).cast(kind)
     return pa.scalar(text).cast(kind)
+
+
+def plain_number(text: str) -> str:
+    """The text. Raises ValueError for one that only Python takes for a number: with underscores, blanks, or digits of another script."""
+    if not text.isascii() or "_" in text or text.strip() != text:
+        raise ValueError("no plain number")
+    return text
 
 
 def with_partition_columns(table: pa.Table, partitioning: Partitioning, values: PartitionValues, schema: Schema) -> pa.Table:

@@ -18,7 +18,7 @@ import pyarrow.types as pt
 from glue_jobs.core.erasure import canonical
 from glue_jobs.spark.key_columns import comparable, normal_floats
 from glue_jobs.spark.locate import GivenKeys, Places
-from glue_jobs.spark.partition_columns import value_of
+from glue_jobs.spark.partition_columns import plain_number, value_of
 
 _Space = tuple[pa.Array, pa.Array]  # values and keys in one type, null where one has no such value
 
@@ -88,9 +88,9 @@ def _texts(values: pa.Array, numbers: bool) -> pa.Array | None:
 
 def _of_number(text: str) -> str:
     try:
-        number = Decimal(text)
+        number = Decimal(plain_number(text))
         return canonical(number) if number.is_finite() and abs(number.adjusted()) < 400 else text
-    except InvalidOperation:
+    except (InvalidOperation, ValueError):
         return text
 
 

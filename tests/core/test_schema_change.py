@@ -132,7 +132,7 @@ def test_a_column_that_was_absent_before_is_no_half_of_a_rename() -> None:
 
 
 def test_a_column_that_comes_back_as_another_vanishes_may_be_that_one() -> None:
-    """Renamed onto a name that the table once had. No command gives the lake's older column other values, so a rename is for DMS to load."""
+    """Renamed onto a name that the table once had. No command gives that column other values, so a rename is for DMS to load."""
     lake, batch = schema("id int, phone string!, mobile string"), [("f", schema("id int, phone string"))]
 
     with pytest.raises(TableBlocked, match="'mobile' vanished, 'phone' appeared") as caught:

@@ -223,6 +223,17 @@ def test_a_text_of_json_may_hold_any_line_end_but_ours(tmp_path: Path) -> None:
     assert "line 9: " in wrong.message
 
 
+@pytest.mark.parametrize("number", ["1e99999999999999999999999", "9" * 5000])
+@pytest.mark.parametrize("name", ["rows.json", "rows.jsonl"])
+def test_a_number_that_nobody_can_read_is_told(tmp_path: Path, name: str, number: str) -> None:
+    """With the file's name, and the line where there are lines."""
+    text = f'{{"id": 1}}\n{{"id": {number}}}' if name.endswith("l") else f'[{{"id": {number}}}]'
+
+    wrong = refused(written(tmp_path, name, text))
+
+    assert (wrong.code, name in wrong.message, "number" in wrong.message) == ("given-not-read", True, True)
+
+
 def test_everything_that_is_wrong_is_named(tmp_path: Path) -> None:
     """Rows counted from 0, columns, values shortened; only so many; null keys too, and texts that are none."""
     many = refused(written(tmp_path, "many.json", json.dumps({"id": None, "price": "x" * 99, "on": 1})))

@@ -28,6 +28,8 @@ def places(kind: pa.DataType, keys: list[Any], values: pa.Array) -> list[int] | 
         (pa.string(), ["1.50", "x"], pa.array([Decimal("1.5"), None, Decimal(2)], pa.decimal128(12, 2)), [0, -1, -1]),
         (pa.decimal128(12, 2), [Decimal("1.5")], pa.array(["1.50", "1.500", "x", "1.505", None]), [0, 0, -1, -1, -1]),
         (pa.int64(), [5], pa.array(["5.0", "05", "x", "9" * 20, "1e999999999"]), [0, 0, -1, -1, -1]),
+        (pa.int64(), [1000], pa.array(["1_000", " 1000", "١٠٠٠", "1000"]), [-1, -1, -1, 0]),
+        (pa.float64(), [float("inf")], pa.array(["1e999", "inf"]), [-1, 0]),
         (pa.int64(), [5], pa.array([5.0, 5.5, float("nan")]), [0, -1, -1]),
         (pa.string(), ["2024-05-01", "q"], pa.array([DAY, date(1, 1, 1)]), [0, -1]),
         (pa.date32(), [DAY], pa.array(["x", "2024-05-01"]), [-1, 0]),

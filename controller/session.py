@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from controller.dispatch import Dispatch, Dispatched, RunOutcome
 from controller.gather import Facts, Gathered, Question, gather, read_outlines, survey
 from controller.host import Host
-from controller.plan import PlannedRun, RunPlan, join_plans, plan_one
+from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun, RunPlan, join_plans, plan_one
 from controller.report import RunReport, build_report
 from controller.runners import GlueRunner, LocalRunner, Runner
 from glue_jobs.aws.buckets import check_lake_bucket
@@ -108,8 +108,10 @@ class Session:
         def plan_again(paths: Sequence[str]) -> RunPlan:
             return RunPlan() if staging else join_plans(*self.survey(plan_one, keys=tuple(paths)))  # what comes next would not be staged
 
-        dispatch = Dispatch(self._runner(), self.host, self.settings.limits, plan_again, self.table.batch_get)
-        return dispatch.execute(plan, run_id)
+        limits = self.settings.limits
+        if any(run.job not in (LOAD_INITIAL, LOAD_INCREMENTAL) for run in plan.runs):
+            limits = replace(limits, replan_seconds=0)  # a person asked for these runs, and for no others
+        return Dispatch(self._runner(), self.host, limits, plan_again, self.table.batch_get).execute(plan, run_id)
 
     def _runner(self) -> Runner:
         if self.settings.runner == "glue":

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from controller.dispatch import FAILED_LOOKS, GIVE_UP_LOOKS, NOT_STARTED, UNKNOWN, Dispatch, Dispatched
-from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun, Problem, RunPlan, TablePlan
+from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, PlannedRun, Problem, RunPlan, TablePlan
 from controller.runners import GlueRunner, Runner
 from glue_jobs.core.errors import RetryLater
 from glue_jobs.core.limits import Limits
@@ -402,6 +402,25 @@ def test_a_table_that_is_forgotten_meanwhile_does_not_hold_up_the_others(world: 
         (LOAD_INITIAL, (str(load),)), (LOAD_INCREMENTAL, (str(other),)), (LOAD_INCREMENTAL, (str(other),)),
     ]  # fmt: skip
     assert report.warnings == ()
+
+
+def test_runs_that_a_person_asked_for_bring_no_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rollback of many tables may take hours; those that are done are not brought forth again meanwhile."""
+    done, long = (table_path(name) for name in ("a", "b"))
+    for path in (done, long):
+        world.put_loaded(path, "LOAD00000001.parquet")
+        world.put_raw(path, "20240501-010000000.parquet")
+    glue = TimedGlue(world, {ROLLBACK: 250, LOAD_INCREMENTAL: 10})
+    monkeypatch.setattr(world.clients, "glue", glue)
+    session = world.session(replace(SETTINGS, limits=Limits(wait_seconds=0, replan_seconds=100, max_concurrent_runs=1)))
+    plan = RunPlan(
+        tuple(TablePlan(str(path), "rollback", job=ROLLBACK) for path in (done, long)),
+        tuple(PlannedRun(ROLLBACK, (str(path),)) for path in (done, long)),
+    )
+
+    session.execute(plan, session.host.now())
+
+    assert [job for _, job, _ in glue.lines] == [ROLLBACK, ROLLBACK]
 
 
 def test_a_round_in_between_that_can_not_be_planned_is_a_warning(tables: World) -> None:

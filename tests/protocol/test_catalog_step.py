@@ -218,6 +218,28 @@ def test_a_fence_that_the_item_has_forgotten_is_outgrown(grown: LakeTable, wire:
     assert (grown.run("LoadIncremental"), grown.item()["Fence"]) == (0, 42)
 
 
+@pytest.mark.parametrize("after", [False, True], ids=["before it is raised", "after"])
+def test_a_run_that_dies_as_it_outgrows_a_forgotten_fence(grown: LakeTable, wire: Wire, after: bool) -> None:
+    """A greater fence in the item, or none, and the catalog's step to be done: the next run does it."""
+    set_glue_fence(grown, 40)
+    grown.cdc([("I", (5, "five"))])
+
+    def raises_it(request: Request) -> bool:
+        return request.operation == "UpdateItem" and b'"41"' in request.body
+
+    def last(forward: Callable[[], Any]) -> Any:
+        if after:
+            forward()
+        return wire.kill()
+
+    die(wire, grown, "LoadIncremental", once(raises_it, last))
+    assert (grown.item()["Fence"] == 41, "CatalogPending" in grown.item()) == (after, True)
+
+    assert grown.run("LoadIncremental") == 0
+    assert (["five"] in partitions(grown), grown.verify()) == (True, [])
+    assert not {"CatalogPending", "LeaseOwner"} & set(grown.item())
+
+
 def test_a_repair_outgrows_a_forgotten_fence_too(grown: LakeTable) -> None:
     """No step is pending: it is the repair that finds the partition gone."""
     name, database = grown.item()["CatalogTable"], grown.environment["DMSLAKE_DATABASE"]

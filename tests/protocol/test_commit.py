@@ -13,7 +13,7 @@ from glue_jobs.aws.uploads import list_open_uploads
 from glue_jobs.core.errors import RetryLater
 from tests.lake import LakeTable
 from tests.protocol.conftest import AFTER, BEFORE
-from tests.protocol.runs import run_on
+from tests.protocol.runs import die, run_on
 from tests.protocol.wire import Request, Rule, Wire, once
 
 Forward = Callable[[], Any]
@@ -249,3 +249,32 @@ def test_a_block_that_can_not_be_written_holds_no_lease(table: LakeTable, monkey
     assert not {"LeaseOwner", "Blocked"} & set(table.item())
     assert table.run("LoadInitial") == 1
     assert "bad-raw-file" in table.item()["Blocked"]
+
+
+@pytest.mark.parametrize("moment", ["before the block", "after the block", "after the lease was given back"])
+def test_a_run_that_dies_at_its_block(table: LakeTable, wire: Wire, moment: str) -> None:
+    """Block and result are two writes: whichever is there, the next run ends as this one would have, and the table waits for a person."""
+    table.put_raw("LOAD00000002.parquet", b"no Parquet")
+
+    def ends(request: Request) -> bool:
+        return request.operation == "UpdateItem" and (b'"Blocked"' if "block" in moment else b'"LastRun"') in request.body
+
+    def last(forward: Forward) -> Any:
+        if moment.startswith("after"):
+            forward()
+        return wire.kill()
+
+    die(wire, table, "LoadInitial", once(ends, last))
+    left = {"Blocked", "LastRun", "LeaseOwner"} & set(table.item())
+    assert (
+        left
+        == {
+            "before the block": {"LeaseOwner"},
+            "after the block": {"LeaseOwner", "Blocked"},
+            "after the lease was given back": {"Blocked", "LastRun"},
+        }[moment]
+    )
+
+    assert (table.run("LoadInitial"), table.item()["LastRun"]["error"]["code"], "LeaseOwner" in table.item()) == (1, "bad-raw-file", False)
+    assert "bad-raw-file" in table.item()["Blocked"]
+    assert table.visible() == set()

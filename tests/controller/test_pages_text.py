@@ -52,7 +52,7 @@ def test_times_are_told_as_people_do_with_utc_beside() -> None:
     """How long ago, and when."""
     shown = text.moment(NOW - timedelta(minutes=3), NOW)
 
-    assert shown == Markup('<time datetime="2024-05-01T11:57:00Z" title="2024-05-01 11:57:00 UTC">3 min ago</time>')
+    assert shown == Markup('<time datetime="2024-05-01T11:57:00Z" title="2024-05-01 11:57:00.000 UTC">3 min ago</time>')
     assert text.moment(None, NOW) == Markup("–")
     assert text.moment_of("2024-05-01T11:57:00Z", NOW) == shown
     assert text.moment_of("<soon>", NOW) == Markup("<bdi>&lt;soon&gt;</bdi>")

@@ -132,7 +132,7 @@ def test_a_table_whose_item_was_made_anew_is_checked_too(
     """It has no Head, but records: what is found for its path is found for all tables. One that was never loaded has none."""
     raw = f"s3://{embedded_aws.raw_bucket}/made-anew/"
     monkeypatch.setenv("DMSLAKE_RAW", raw)
-    fine, anew, _ = (LakeTable(embedded_aws.environment(), raw, embedded_aws.lake, COLUMNS, shared=aws_clients) for _ in range(3))
+    fine, anew, never = (LakeTable(embedded_aws.environment(), raw, embedded_aws.lake, COLUMNS, shared=aws_clients) for _ in range(3))
     for table in (fine, anew):
         table.load([(1, "one")])
         assert table.run("LoadInitial") == 0
@@ -141,7 +141,8 @@ def test_a_table_whose_item_was_made_anew_is_checked_too(
     code, out, _ = dmslake("verify", "--quick", "--output", "json")
 
     found = {table["path"]: [finding["code"] for finding in table["findings"]] for table in as_json(out)["tables"]}
-    assert (code, found) == (5, {str(fine.path): [], str(anew.path): ["state-went-back"]})
+    ours = {path: found[path] for path in map(str, (fine.path, anew.path, never.path)) if path in found}
+    assert (code, ours) == (5, {str(fine.path): [], str(anew.path): ["state-went-back"]})
 
 
 def test_without_pyarrow_the_full_check_says_what_to_install(fine: LakeTable, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:

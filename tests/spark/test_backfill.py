@@ -75,9 +75,12 @@ def test_what_is_built_anew_is_what_was_kept(new_table: MakeTable, tmp_path: Pat
     details = backfilled(table)
     assert told_whole(table) == kept
     assert (details["left_out"], details["versions"], details["versions_replaced"]) == (0, len(kept), len(kept))
+    assert table.run("LoadInitial") == 0, table.last_run()
+    table.edit(Request="schema-accept")  # two load files have both names of the column, and CDC files after them one or the other
     table.sync()
     kept = told_whole(table)
-    assert [record.kind for record in changes(table)][-2:] == ["full-load", "incremental"], "CDC files are applied to the reload again"
+    kinds = [record.kind for record in changes(table)]
+    assert kinds[-3:] == ["full-load", "incremental", "incremental"], "CDC files are applied to the reload again"
 
     details = backfilled(table, **PASSES)
 

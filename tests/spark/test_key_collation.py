@@ -196,7 +196,7 @@ def test_an_item_that_is_made_anew_gets_its_collation_back(make: MakeTable) -> N
 
     recover(table.clients, table.state_table, table.path, dry_run=False)
 
-    assert table.item()["KeyCollation"] == "ci,ai,pad"
+    assert table.item()["KeyCollation"] == "general,pad"
     assert batch(table, ("U", ("ABC", 10))) == (0, 1, 0)
 
 

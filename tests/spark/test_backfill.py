@@ -79,8 +79,7 @@ def test_what_is_built_anew_is_what_was_kept(new_table: MakeTable, tmp_path: Pat
     table.edit(Request="schema-accept")  # two load files have both names of the column, and CDC files after them one or the other
     table.sync()
     kept = told_whole(table)
-    kinds = [record.kind for record in changes(table)]
-    assert kinds[-3:] == ["full-load", "incremental", "incremental"], "CDC files are applied to the reload again"
+    assert [record.kind for record in changes(table)][-2:] == ["full-load", "incremental"], "CDC files are applied to the reload again"
 
     details = backfilled(table, **PASSES)
 

@@ -114,7 +114,7 @@ def _float(kind: str, value: Any) -> float:
     is_whole = exact == exact.to_integral_value()
     if is_whole and exact != held and (isinstance(value, int) or exact not in _written(kind, held)):
         raise ValueError
-    return number
+    return held if number.is_integer() and not is_whole else number  # a fraction that a double has not either
 
 
 def _single(number: float) -> float:

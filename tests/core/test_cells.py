@@ -36,6 +36,7 @@ UTC = timezone.utc
         ("float", 1e30, 1e30),
         ("float", Decimal("123456790"), 123456790.0),  # how 123456792 is written, with which it is the same float
         ("float", "3.4028235e38", 3.4028235e38),
+        ("float", Decimal("4503599627370497.5"), 4503599627370496.0),
         ("float", float("-inf"), float("-inf")),
         ("double", "1e23", 1e23),
         ("double", 2**60, 2.0**60),

@@ -187,12 +187,13 @@ class Applying:
 def _done_before(run: TableRun) -> str:
     """The change that a run of this id has made, '' if there is none: a StartJobRun whose answer was lost is sent again, and then Glue runs
     the job twice. A table without a key would get the rows twice. Both begin within minutes."""
+    mine = run.context.settings.run_id
     oldest, lost = f"{run.context.clock() - TWICE_WITHIN:%Y-%m-%dT%H:%M:%S}", set()
     for record in Lineage(run.s3, run.state.lake, run.snapshot.change).back():
         if record.time < oldest:
             break
         lost.add(record.lost)
-        if record.run_id == run.context.settings.run_id and record.kind in ("apply", "edit") and record.id not in lost:
+        if mine and record.run_id == mine and record.kind in ("apply", "edit") and record.id not in lost:
             return record.id
     return ""
 

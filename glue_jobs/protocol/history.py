@@ -152,10 +152,7 @@ def last_published(s3: Any, lake: S3Uri) -> str:
 
     A change that neither added nor superseded a file leaves no trace; if it was the last one it is taken as not landed, and its
     inputs are pending again, which is safe because applying them twice gives the same rows. An erase leaves one before it removes.
-    Where nothing was published, the last attempt to begin a table without writing a file counts: a person asked for it, and its files,
-    if it has any, are another program's.
     """
-    begun = ""
     for change in sorted(list_records(s3, lake), reverse=True):
         try:
             record = read_record(s3, lake, change)
@@ -163,6 +160,17 @@ def last_published(s3: Any, lake: S3Uri) -> str:
             continue
         if _was_published(s3, lake, record, thorough=True):
             return change
-        if not begun and record.kind in BEGIN_WITHOUT_FILES:
-            begun = change
-    return begun
+    return ""
+
+
+def last_begun(s3: Any, lake: S3Uri) -> str:
+    """The last attempt to begin a table without writing a file, '' for none. Whether it landed no record tells, so that its files, which
+    are another program's, are not known to be the table's."""
+    for change in sorted(list_records(s3, lake), reverse=True):
+        try:
+            record = read_record(s3, lake, change, with_checkpoint=False)
+        except TableBlocked:
+            continue
+        if record.kind in BEGIN_WITHOUT_FILES:
+            return change
+    return ""

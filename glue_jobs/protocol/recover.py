@@ -19,7 +19,7 @@ from glue_jobs.core.partitioning import partition_key_text
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.state import TableState, read_state
-from glue_jobs.protocol.history import check_no_history, greatest_fence, last_published, snapshot_of
+from glue_jobs.protocol.history import check_no_history, greatest_fence, last_begun, last_published, snapshot_of
 from glue_jobs.protocol.lease import take_lease
 
 
@@ -83,7 +83,8 @@ def _read(table: StateTable, path: TablePath) -> TableState:
 
 
 def _find(s3: Any, state: TableState) -> Recovered:
-    head = max(last_published(s3, state.lake), state.head)
+    # A person asked for an adoption or a creation: where nothing else is known of the table, it is what was meant.
+    head = max(last_published(s3, state.lake), state.head) or last_begun(s3, state.lake)
     if not head:
         raise UsageError(
             f"{state.path} has no change record of a change that was published", "nothing-to-recover", "the next run loads the table"

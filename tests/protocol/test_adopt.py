@@ -19,6 +19,7 @@ from tests.core.test_record_schema import VALIDATOR
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
 from tests.protocol.runs import LONG_LEASE, die, run_on
+from tests.protocol.test_forget import shown
 from tests.protocol.test_state_went_back import as_new, overwrite
 from tests.protocol.wire import Request, Wire, die_at, once
 
@@ -117,6 +118,17 @@ def test_an_adopted_table_is_recovered(sample: LakeTable) -> None:
     sample.sync()
     assert sample.rows(visible=set(sample.snapshot().files)) == [(1, "ONE"), *ROWS[2:], (6, "six")]
     assert sample.verify() == []
+
+
+def test_an_adoption_that_did_not_land_makes_no_file_the_tables(sample: LakeTable, wire: Wire) -> None:
+    """Its record names them; a purge leaves them to whoever wrote them."""
+    die(wire, sample, "Adopt", once(Request.is_commit, lambda _: wire.kill()))
+    files = sample.visible()
+    plan = shown(sample, purge=True)
+
+    assert {sample.out_path.key + path for path in files} <= set(plan.foreign)
+    assert sample.forget(plan).code == 0
+    assert sample.visible() == files
 
 
 def test_the_next_run_goes_on_behind_the_cursor(sample: LakeTable) -> None:

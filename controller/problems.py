@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from controller.plan import Problem
 from glue_jobs.aws.translate import aws_error
+from glue_jobs.core.errors import to_install
+
+NO_PYARROW = f"{to_install('jobs')}, or '.[local]' with all that this machine can do"
 
 
 def problem_of(error: Exception) -> Problem:

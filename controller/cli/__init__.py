@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from glue_jobs.core.errors import to_install
+
 CLI_PACKAGES = ("click", "rich", "boto3", "botocore")
 
 
@@ -17,8 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         package = (error.name or "").split(".")[0]
         if package not in CLI_PACKAGES:
             raise
-        todo = "in dmslake's checkout: pip install --editable '.[cli]'"
-        print(f"dmslake's command line needs the package {package}, which is not installed; {todo}", file=sys.stderr)
+        print(f"dmslake's command line needs the package {package}, which is not installed; {to_install('cli')}", file=sys.stderr)
         return 3
     if argv is None:
         collect_less()

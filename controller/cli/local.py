@@ -13,7 +13,7 @@ import click
 
 from controller.cli.call import Call, with_call
 from glue_jobs.aws.clients import make_clients
-from glue_jobs.core.errors import ConfigurationError
+from glue_jobs.core.errors import ConfigurationError, to_install
 from glue_jobs.core.printable import printable
 
 
@@ -21,8 +21,7 @@ def _require(packages: Sequence[str], extra: str) -> None:
     """Refuse, before anything is started, if a package isn't installed; some are only needed by processes that are started later."""
     for package in packages:
         if importlib.util.find_spec(package) is None:
-            todo = f"in dmslake's checkout: pip install --editable '.[{extra}]'"
-            raise ConfigurationError(f"the package {package} is not installed", "no-package", todo)
+            raise ConfigurationError(f"the package {package} is not installed", "no-package", to_install(extra))
 
 
 def _say(text: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from controller.cli.call import Call, one_table, warn
 from controller.history import rounded_up, time_text
+from controller.problems import NO_PYARROW
 from controller.session import Session
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, name_table
@@ -23,7 +24,6 @@ from glue_jobs.core.state import TableState
 from glue_jobs.protocol.as_of import Reading, look
 
 NULL = "NULL"
-NO_PYARROW = "in dmslake's checkout: pip install --editable '.[jobs]', or '.[local]' with all that this machine can do"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from controller.cli.call import Call, warn, with_call
 from controller.cli.looking import Looked, cell, looking, need, state_data, state_text
 from controller.cli.output import Answer, View
 from controller.pages.life import split_key
-from glue_jobs.core.errors import UsageError
+from glue_jobs.core.errors import UsageError, to_install
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.undo import parse_to
 from glue_jobs.protocol.history_table import history_at
@@ -95,7 +95,7 @@ def read(
     versions = _versions(is_history, key, at)
     question = Question(where.strip(), split_names(columns), limit, count, sums, versions).check()
     if question.where:
-        need("duckdb", todo="in dmslake's checkout: pip install --editable '.[query]'")
+        need("duckdb", todo=to_install("query"))
     with looking(call, path) as looked:
         snapshot = looked.at(as_of).snapshot
         history = history_at(looked.session.clients.s3, looked.state.lake, snapshot) if versions else None

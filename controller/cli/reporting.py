@@ -14,7 +14,7 @@ from controller.cli.output import Answer, size_text
 from controller.session import Session
 from glue_jobs.aws.objects import write_bytes
 from glue_jobs.aws.translate import translated
-from glue_jobs.core.errors import ConfigurationError, DmslakeError, UsageError
+from glue_jobs.core.errors import ConfigurationError, DmslakeError, UsageError, to_install
 from glue_jobs.core.paths import S3Uri
 
 REPORT = 1
@@ -36,8 +36,7 @@ def report(call: Call, out: str, changes: int, rows: int) -> int:
     """
     target = _target(out)
     if importlib.util.find_spec("jinja2") is None:
-        todo = "in dmslake's checkout: pip install --editable '.[cli]'"
-        raise ConfigurationError("the package jinja2, which makes the pages, is not installed", "no-package", todo)
+        raise ConfigurationError("the package jinja2, which makes the pages, is not installed", "no-package", to_install("cli"))
     pages: Any = importlib.import_module("controller.pages.pages")
     reports: Any = importlib.import_module("controller.pages.report")
     render: Any = importlib.import_module("controller.pages.render")

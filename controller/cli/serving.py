@@ -16,7 +16,7 @@ from controller.cli.output import Answer, say
 from controller.host import this_machine
 from controller.reads import LookingClients, Reads
 from controller.session import open_session
-from glue_jobs.core.errors import ConfigurationError
+from glue_jobs.core.errors import ConfigurationError, to_install
 
 SERVE = 1
 
@@ -32,8 +32,7 @@ def serve(call: Call, port: int, every_seconds: float) -> int:
     """Show the tables, their changes and their rows in a browser on this machine, until Ctrl-C. Nothing can be changed there."""
     for package in ("jinja2", "werkzeug"):
         if importlib.util.find_spec(package) is None:
-            todo = "in dmslake's checkout: pip install --editable '.[cli]'"
-            raise ConfigurationError(f"the package {package} is not installed", "no-package", todo)
+            raise ConfigurationError(f"the package {package} is not installed", "no-package", to_install("cli"))
     serving: Any = importlib.import_module("controller.pages.serve")
     session, reads = open_session(call.settings, this_machine(lambda event, details: None), LookingClients), Reads()
     debug = bool(click.get_current_context().find_root().params.get("debug"))

@@ -21,7 +21,7 @@ from controller.gather import Facts, in_threads
 from controller.session import Session
 from glue_jobs.aws.clients import aws_error, translated
 from glue_jobs.aws.records import list_records
-from glue_jobs.core.errors import ConfigurationError, DmslakeError, TableBlocked, UsageError
+from glue_jobs.core.errors import ConfigurationError, DmslakeError, TableBlocked, UsageError, to_install
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.replay import Fold
 from glue_jobs.core.state import TableState
@@ -126,7 +126,7 @@ def load_check() -> FileChecks:
     """The functions that read data files. They need pyarrow, which the command line does without."""
     for package in ("pyarrow", "numpy"):
         if importlib.util.find_spec(package) is None:
-            todo = "in dmslake's checkout: pip install --editable '.[jobs]'; or give --quick, which reads no data file and works without"
+            todo = f"{to_install('jobs')}; or give --quick, which reads no data file and works without"
             raise ConfigurationError(f"the package {package}, which reads data files, is not installed", "no-package", todo)
     files: Any = importlib.import_module("glue_jobs.spark.verify_files")
     history: Any = importlib.import_module("glue_jobs.spark.verify_history")

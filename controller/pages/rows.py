@@ -14,6 +14,7 @@ from controller.form import columns_apart
 from controller.pages.life import Found, read_life
 from controller.pages.steps import when
 from controller.pages.views import DiffPage, ExplainPage, LifeStep, RowsApart, Update
+from controller.problems import NO_PYARROW
 from controller.session import Session
 from glue_jobs.core.errors import ConfigurationError, TableBlocked, UsageError
 from glue_jobs.core.record import DataFile
@@ -25,7 +26,6 @@ from glue_jobs.protocol.as_of import look
 ROWS_SHOWN = 50  # of each kind on a page of two states
 MOST_BYTES = 256 << 20  # of data files that are read for such a page
 MOST_SAMPLE_BYTES = 32 << 20  # that are read for the sample on a change's page
-NO_PYARROW = "in dmslake's checkout: pip install --editable '.[jobs]', or '.[local]' with all that this machine can do"
 
 
 class RowReader:

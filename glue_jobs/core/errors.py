@@ -89,6 +89,11 @@ def name_table(error: DmslakeError, path: str) -> DmslakeError:
     return error
 
 
+def to_install(extra: str) -> str:
+    """What to do where packages of an extra are missing: dmslake is installed from its checkout."""
+    return f"in dmslake's checkout: pip install --editable '.[{extra}]'"
+
+
 def blocked(code: str, what: str, *, where: str = "", expected: str = "", found: str = "", todo: str | None = None) -> TableBlocked:
     """A TableBlocked whose message holds the parts in the order a reader wants them."""
     parts = [what]

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from glue_jobs.aws.clients import make_clients
-from glue_jobs.core.errors import ConfigurationError, DmslakeError, UsageError
+from glue_jobs.core.errors import ConfigurationError, DmslakeError, UsageError, to_install
 from glue_jobs.core.feed_wish import FeedWish
 from glue_jobs.spark.differences import comparable_schema
 from glue_jobs.spark.feed_source import Between, Bronze, check_keys, conformed, feed_schema, make_bronze
@@ -189,7 +189,7 @@ def _package() -> Any:
     try:
         return importlib.import_module("deltalake")
     except ImportError:
-        todo = "in dmslake's checkout: pip install --editable '.[feed]'; a Glue job takes it by --additional-python-modules deltalake"
+        todo = f"{to_install('feed')}; a Glue job takes it by --additional-python-modules deltalake"
         raise ConfigurationError("the package deltalake is not installed", "no-package", todo) from None
 
 

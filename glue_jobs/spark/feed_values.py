@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from glue_jobs.core.cells import INTEGER_BITS
-from glue_jobs.core.errors import ConfigurationError
+from glue_jobs.core.errors import ConfigurationError, to_install
 from glue_jobs.core.schema import Column, decimal_parts
 
 LOCALE = "en_US"
@@ -65,7 +65,7 @@ def seeded_faker(seed: int) -> Any:
     try:
         from faker import Faker
     except ImportError:
-        todo = "in dmslake's checkout: pip install --editable '.[feed]'; a Glue job takes it by --additional-python-modules Faker"
+        todo = f"{to_install('feed')}; a Glue job takes it by --additional-python-modules Faker"
         raise ConfigurationError("the package Faker is not installed", "no-package", todo) from None
     faker = Faker(LOCALE)
     faker.seed_instance(seed)

@@ -244,3 +244,22 @@ def test_an_edit_that_is_taken_back_fails(loaded: LakeTable, monkeypatch: pytest
 
     assert (caught.value.code, kinds(loaded), loaded.rows()) == ("uploads-gone", ["full-load", "edit", "lost"], BEFORE)
     check_finished(loaded)
+
+
+def test_a_rollback_that_is_taken_back_fails(loaded: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the table is as it was, paused with what happened."""
+    assert loaded.run("LoadIncremental") == 0
+    real = table_run.converge
+
+    def losing(s3: Any, lake: Any, record: ChangeRecord, **options: Any) -> None:
+        if record.kind == "rollback":
+            lose(loaded, record)
+        real(s3, lake, record, **options)
+
+    monkeypatch.setattr(table_run, "converge", losing)
+
+    code = loaded.run("Rollback", to="previous")
+
+    assert (code, loaded.item()["LastRun"]["error"]["code"], loaded.rows()) == (1, "uploads-gone", AFTER)
+    assert "was taken back" in loaded.item()["Paused"]
+    assert loaded.verify() == []

@@ -10,6 +10,7 @@ from typing import Any
 from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.paths import lake_folder
+from glue_jobs.core.raw_names import load_number
 from glue_jobs.core.state import NO_SOURCE, TableState
 
 RUN_NEXT = "the next run does it; now: dmslake run {path}"
@@ -164,6 +165,9 @@ def unblock(state: TableState, skip_files: Sequence[str]) -> Edit:
     values: dict[str, Any] = {}
     lines = [f"{state.path}: was blocked: {state.blocked.message}" if state.blocked else f"{state.path}: its item holds no block"]
     fresh = [name for name in dict.fromkeys(skip_files) if name not in state.skip_files]
+    # DMS gives the same names to each load: of one that is named already the file may be another one by now, and be left out as well.
+    keys = [state.path.raw.key + name for name in dict.fromkeys(skip_files) if name in state.skip_files and load_number(name)]
+    fresh += [key for key in keys if key not in state.skip_files]
     if fresh:
         values["SkipFiles"] = ",".join((*state.skip_files, *fresh))
         lines.append(f"left out for good: {', '.join(fresh)}")

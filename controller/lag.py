@@ -54,4 +54,8 @@ def _looked(state: TableState) -> datetime:
 
 def _last_run(state: TableState) -> datetime | None:
     text = str(state.last_run.get("time") or "")
-    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+    try:
+        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:  # none, or what a person wrote
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)

@@ -71,10 +71,12 @@ class LakeSource:
 
     def between(self, start: str, end: str) -> Iterator[Between]:
         """What each change after `start` up to `end` did, rollbacks included."""
+        key: Sequence[str] = ()
         for state, changes in self.past.steps(start, end):
+            key = state.primary_key or key or self.past.snapshot(start).primary_key  # after a rollback to the beginning there is none
             rows = changes.drop_columns([COMMIT_VERSION, COMMIT_TIMESTAMP])
             columns = rows.schema.remove(rows.schema.get_field_index(CHANGE_TYPE))
-            schema = feed_schema(f"{self.past.path} as of change {state.change}", columns, self._key(state.primary_key), self.wish)
+            schema = feed_schema(f"{self.past.path} as of change {state.change}", columns, self._key(key), self.wish)
             yield Between(changes.column(COMMIT_TIMESTAMP)[0].as_py(), schema, rows)
 
     def _key(self, key: Sequence[str]) -> tuple[str, ...]:

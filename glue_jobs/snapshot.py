@@ -23,7 +23,6 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import NoReturn
 
 from glue_jobs.aws.clients import Clients, make_clients
 from glue_jobs.aws.translate import translated
@@ -96,11 +95,12 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def _exit(error: DmslakeError | None, argv: Sequence[str]) -> NoReturn:
-    """End the process. Glue shows the last line that is given to sys.exit as the run's error message."""
+def _exit(error: DmslakeError | None, argv: Sequence[str]) -> None:
+    """End the process, where all is well with the script. Glue shows the last line that is given to sys.exit as the run's error message."""
     if error is not None and any(word.startswith("--JOB_NAME") for word in argv):
         sys.exit(f"{error.code}: {error.message}; what to do: {error.todo}")
-    sys.exit(error.exit_code if error else 0)
+    if error is not None:
+        sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def recover(call: Call, path: str, dry_run: bool) -> int:
     """Set PATH's item to what its change records say, after it was deleted or restored from a backup.
 
     That is Head, Fence, cursor and load date, and the keys where the item has none. A table whose head is a rollback, or has raw files that
-    a rollback made pending again, is paused.
+    were applied once and are pending again, is paused.
     """
     with call.session() as session, translated():
         _, state = one_table(session, path, wants=lambda state: False)
@@ -125,7 +125,9 @@ def recover(call: Call, path: str, dry_run: bool) -> int:
         line = f"{found.path}: Head would be set to {found.head} (now {found.head_before or 'none'}), Fence to {found.fence}"
     else:
         line = f"{found.path}: Head is {found.head} (was {found.head_before or 'none'}), Fence is {found.fence}"
-    lines = [line, *([edits.RUN_NEXT.format(path=found.path)] if found.changed and not dry_run else [])]
+    lines = [line]
     if found.changed and found.paused:
         lines.append(f"{found.path}: it {'would be' if dry_run else 'is'} paused: {found.paused}")
+    elif found.changed and not dry_run:
+        lines.append(edits.RUN_NEXT.format(path=state.path.in_shell))
     return call.show(Answer({"dry_run": dry_run, **asdict(found)}, (), lines))

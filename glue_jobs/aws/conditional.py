@@ -38,6 +38,13 @@ class Write:
         self.conditions[situation] = clause
         return self
 
+    def require_none(self, situation: str, attribute: str) -> Write:
+        """The attribute is absent, NULL, or a text that people write for nothing."""
+        name = self._name(attribute)
+        nothing = ", ".join(self._value(value) for value in (None, "", "null", "NULL", "None"))
+        self.conditions[situation] = f"(attribute_not_exists({name}) OR {name} IN ({nothing}))"
+        return self
+
     def set(self, values: Mapping[str, Any]) -> Write:
         self._sets.extend(f"{self._name(attribute)} = {self._value(value)}" for attribute, value in values.items())
         return self

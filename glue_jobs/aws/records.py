@@ -164,6 +164,20 @@ def list_hidden_records(s3: S3Client, out_path: S3Uri) -> Iterator[str]:
                 yield change
 
 
+def read_hidden_record(s3: S3Client, out_path: S3Uri) -> ChangeRecord | None:
+    """The greatest record of which S3 keeps a version, hidden or not, without its checkpoint; None where there is none."""
+    folder = changes_folder(out_path)
+    newest: dict[str, str] = {}
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=folder.bucket, Prefix=folder.key):
+        for entry in page.get("Versions", ()):  # of one key the newest comes first
+            if change_of_record(entry["Key"]):
+                newest.setdefault(entry["Key"], entry["VersionId"])
+    if not newest:
+        return None
+    key = max(newest)
+    return _decode(read_bytes(s3, folder.bucket, key, version=newest[key]), S3Uri(folder.bucket, key), False)
+
+
 def list_records(s3: S3Client, out_path: S3Uri, after: str = "") -> Iterator[str]:
     """The ids of the changes that have a record, ascending; only those greater than `after`. Other objects are passed over."""
     folder = changes_folder(out_path)

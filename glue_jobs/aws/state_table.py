@@ -26,7 +26,7 @@ FENCE_IS_MINE = "no other run has taken the lease since"
 
 @dataclass(frozen=True)
 class Commit:
-    """The commit point's write. parent: '' where Head must be absent; publishing_expected: '' where Publishing must be.
+    """The commit point's write. parent: '' where Head must say nothing; publishing_expected: '' where Publishing must.
 
     unchanged: attribute → value as it was read, None for absent. values, remove: what the same write sets and removes besides
     Head, Publishing and CatalogPending, which all become `change`; without a catalog step CatalogPending stays as it is.
@@ -158,8 +158,14 @@ class StateTable:
     def commit(self, path: str, commit: Commit, on_item: OnItem | None = None) -> bool:
         """The commit point. False: refused, or landed before (see the class). Any error: it may have landed. Read back both."""
         write = _under_fence(path, commit.fence)
-        write.require("the head is the change we built on", "Head", commit.parent or None)
-        write.require("no other change waits to be published", "Publishing", commit.publishing_expected or None)
+        for situation, attribute, expected in (
+            ("the head is the change we built on", "Head", commit.parent),
+            ("no other change waits to be published", "Publishing", commit.publishing_expected),
+        ):
+            if expected:
+                write.require(situation, attribute, expected)
+            else:
+                write.require_none(situation, attribute)
         for attribute, value in commit.unchanged.items():
             write.require(f"{attribute} is what we planned with", attribute, value)
         steps = ("Publishing", "CatalogPending") if commit.has_catalog_step else ("Publishing",)

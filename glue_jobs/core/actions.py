@@ -38,13 +38,14 @@ class TakeLoad:
     """Load the table from its load files. reload: it replaces what is there.
 
     gone: CDC files that were applied since the same load and are not there as they were. All are from before its files were written; which
-    of them belong to the load is known when it is read (`check_gone`).
+    of them belong to the load is known when it is read (`check_gone`). left_out: load files that a person wants to be left out.
     """
 
     files: tuple[RawFile, ...]
     reload: bool
     reason: str
     gone: tuple[Input, ...] = ()
+    left_out: tuple[RawFile, ...] = ()
 
 
 @dataclass(frozen=True)

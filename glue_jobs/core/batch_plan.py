@@ -74,8 +74,25 @@ def _sort_out(
             if moved and is_ahead(name, old_cursor):
                 passed.append(file)
             elif name.digits >= max(oldest, snapshot.known_from) or file.key in snapshot.awaited:  # awaited: also if the window shrank
+                _check_once(state, snapshot, file)
                 late.append(file)
     return pending, late, passed
+
+
+def _check_once(state: TableState, snapshot: Snapshot, file: RawFile) -> None:
+    """Refuse to apply the inserts of a file again, because it was written again, where no key tells that they are the same rows."""
+    before = snapshot.applied.get(file.key)
+    if state.primary_key or before is None or before.is_blank:
+        return
+    raise blocked(
+        "file-written-again",
+        "a CDC file that was applied has changed, and the table has no primary key: its rows would be inserted twice",
+        where=f"s3://{state.path.bucket}/{file.key}",
+        expected=f"ETag {before.etag}",
+        found=f"ETag {file.etag}",
+        todo=f"if it was only copied, keep the rows: `dmslake unblock {state.path.in_shell} --skip-file {file.base}`; if it has other rows,"
+        f" `dmslake reload {state.path.in_shell}`",
+    )
 
 
 def _check_replay(state: TableState, snapshot: Snapshot, listing: RawListing) -> None:
@@ -102,7 +119,7 @@ def _check_replay(state: TableState, snapshot: Snapshot, listing: RawListing) ->
 
 
 def _same(taken: Input | None, file: RawFile) -> bool:
-    return taken is not None and taken.etag == file.etag
+    return taken is not None and taken.matches(file.etag)
 
 
 def _late_batch(state: TableState, snapshot: Snapshot, listing: RawListing, late: list[RawFile], passed: list[RawFile]) -> Action:

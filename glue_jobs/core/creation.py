@@ -18,7 +18,7 @@ from glue_jobs.core.partitioning import (
 )
 from glue_jobs.core.paths import S3Uri, TablePath, has_catalog_name, is_name, lake_folder
 from glue_jobs.core.record import ChangeRecord, Generation
-from glue_jobs.core.schema import SIMPLE_TYPES, Column, Schema, find, is_type
+from glue_jobs.core.schema import SIMPLE_TYPES, Column, Schema, find, is_column_name, is_type
 from glue_jobs.core.work import Work
 
 KIND = "create"
@@ -84,6 +84,8 @@ def _check_columns(schema: Schema) -> None:
             raise _bad(
                 f"the column {column.name!r} has the type {column.type!r}", f"the types are {types}; names have no blanks at the ends"
             )
+        if not is_column_name(column.name):
+            raise _bad(f"the column name {column.name!r} can't be used", "the program needs names like this one itself; name it otherwise")
     lower = [column.name.lower() for column in schema]
     twice = next((name for name in lower if lower.count(name) > 1), None)
     if twice is not None:

@@ -27,18 +27,20 @@ class HeldVersion:
 
 @dataclass(frozen=True)
 class FileShape:
-    """The columns, key and layout that a record had when it wrote a file."""
+    """The columns, key and layout that a record, `change`, had when it wrote a file."""
 
     schema: Schema = ()
     primary_key: tuple[str, ...] = ()
     partitioning: Partitioning = ()
     generation: int = 0
+    change: str = ""
 
 
 @dataclass(frozen=True)
 class Rename:
     """A column that a change of the generation renamed."""
 
+    change: str
     generation: int
     old: str
     new: str
@@ -69,15 +71,16 @@ def renames_of(record: ChangeRecord) -> tuple[Rename, ...]:
     """The column that the change renamed. Names may be such that its detail can be read in two ways: then both."""
     told = str(record.details.get("renamed", ""))
     pairs = ((told[: -len(f" to {column.name}")], column.name) for column in record.schema if told.endswith(f" to {column.name}"))
-    return tuple(Rename(record.generation.number, old, new) for old, new in pairs if find(record.schema, old) is None)
+    return tuple(Rename(record.id, record.generation.number, old, new) for old, new in pairs if find(record.schema, old) is None)
 
 
-def older_names(renames: Iterable[Rename], generation: int = 0) -> dict[str, tuple[str, ...]]:
-    """Name → the names that the column may have in files of the generation, 0 for any: a load begins with names of its own, which no
-    rename of an earlier generation means. renames: oldest first."""
+def older_names(renames: Iterable[Rename], generation: int = 0, change: str = "") -> dict[str, tuple[str, ...]]:
+    """Name → the names that the column may have in files that the change of the generation wrote, 0 and '' for any: a load begins with
+    names of its own, which no earlier rename of an earlier generation means. A later one may: the load was undone since. renames: oldest
+    first."""
     older: dict[str, set[str]] = {}
     for rename in renames:
-        if rename.generation >= generation:
+        if rename.generation >= generation or rename.change > change:
             older.setdefault(rename.new, set()).update({rename.old, *older.get(rename.old, ())})
     return {name: tuple(sorted(names)) for name, names in older.items()}
 

@@ -46,14 +46,15 @@ def history_catalog_name(name: str) -> str:
 
 def history_schema(schema: Schema, table: str) -> Schema:
     """The columns of the history table; raises TableBlocked where the table has a column of one of our names."""
-    taken = {column.name.lower() for column in COLUMNS}
+    ours = (*(column.name for column in COLUMNS), *(field.folder for field in PARTITIONING))
+    taken = {name.lower() for name in ours}
     clash = [column.name for column in schema if column.name.lower() in taken]
     if clash:
         raise blocked(
             "history-column-clash",
-            f"the table has a column {clash[0]!r}, which is the name of one of the history table's own",
+            f"the table has a column {clash[0]!r}, which is the name of one of the history table's own, or of its folders",
             where=table,
-            expected="no column named " + ", ".join(column.name for column in COLUMNS),
+            expected="no column named " + ", ".join(ours),
             found=", ".join(clash),
             todo="rename it at the source, or set the attribute History to 'false'",
         )

@@ -15,9 +15,9 @@ from glue_jobs.core.batch_plan import next_batch
 from glue_jobs.core.collation import collation_of, is_same_key
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.load_plan import load_due
+from glue_jobs.core.load_plan import asks_reload, load_due
 from glue_jobs.core.raw_gone import truncate_due
-from glue_jobs.core.raw_names import RawListing, cdc_name, is_ahead
+from glue_jobs.core.raw_names import RawListing, cdc_name, is_ahead, load_number
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import PERSON_ATTRIBUTES, BlockedBy, TableState
 
@@ -64,10 +64,12 @@ def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datet
             f"`dmslake reload {state.path.in_shell}` loads it anew from the raw files into out_path",
         )
     _check_names(state, listing)
-    rewrite = _asked_rewrite(state, snapshot)
+    # A load that a person asked for brings key and layout by itself.
+    load = load_due(state, snapshot, listing, now, limits) if asks_reload(state, snapshot) else None
+    rewrite = None if load is not None else _asked_rewrite(state, snapshot)
     if rewrite is not None:
         return rewrite
-    load = load_due(state, snapshot, listing, now, limits)
+    load = load or load_due(state, snapshot, listing, now, limits)
     _check_awaited(state, snapshot, listing, loads_only=load is not None)
     if load is not None:
         return load
@@ -140,26 +142,30 @@ def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Rewrite | None:
 
 
 def _check_awaited(state: TableState, snapshot: Snapshot, listing: RawListing, *, loads_only: bool) -> None:
-    """Refuse to go on without a file that an undo made pending again: leaving it out in silence would lose its rows.
+    """Refuse to go on without a file that is pending again: leaving it out in silence would lose its rows.
 
-    loads_only: a load comes first; it may bring what the awaited CDC files have, and a load file that was written anew is fine.
+    loads_only: a load comes first; it may bring what the awaited CDC files have, and a load file that was written anew is fine. So is one
+    that is gone where none of the awaited load files is there as it was: the load is another one.
     """
     if not snapshot.awaited or state.request == "reload":
         return
     listed = {file.key: file.etag for file in (*listing.loads, *listing.cdc)}
     cursor = cdc_name(state.cursor)
+    is_other_load = loads_only and not any(listed.get(key) == item.etag for key, item in snapshot.awaited.items() if load_number(key))
     for key, item in sorted(snapshot.awaited.items()):
         name = cdc_name(key)
         passed_by_hand = name is not None and state.cursor != snapshot.cursor and not is_ahead(name, cursor)
-        fine = listed.get(key) == item.etag or (name is None and key in listed)
+        fine = item.matches(listed.get(key)) or (name is None and (key in listed or is_other_load))
         if fine or passed_by_hand or (loads_only and name is not None) or state.skips(key):
             continue
         raise blocked(
             "awaited-file-gone",
-            "a rollback made a raw file pending again, and it is not there as it was",
+            "a raw file was applied once and is pending again (by a rollback, a reload or a cursor that was moved back), and it is not"
+            " there as it was",
             where=f"s3://{state.path.bucket}/{key}",
-            expected=f"ETag {item.etag}",
+            expected=f"ETag {item.etag}" if item.etag else "the file",
             found=f"ETag {listed[key]}" if key in listed else "no such object",
-            todo=f"put it back, or `dmslake reapply {state.path.in_shell}`, or leave it out: "
+            todo=f"put it back, or go to rows that have it (`dmslake reapply {state.path.in_shell}` where a rollback undid them, else"
+            f" `dmslake rollback {state.path.in_shell} --to CHANGE` with the one before in `dmslake history`), or leave it out: "
             f"`dmslake unblock {state.path.in_shell} --skip-file {key.rsplit('/', 1)[-1]}`",
         )

@@ -8,36 +8,53 @@ from datetime import datetime, timedelta, timezone
 from glue_jobs.core.actions import Action, Rest, TakeLoad
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.raw_names import DIGITS, CdcName, RawFile, RawListing, cdc_name
+from glue_jobs.core.raw_names import DIGITS, CdcName, RawFile, RawListing, cdc_name, is_transactions
 from glue_jobs.core.record import MODIFIED, Input
-from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.snapshot import Snapshot, loads_again
 from glue_jobs.core.state import TableState
+from glue_jobs.core.work import input_of
+
+_CLEARLY = timedelta(hours=1)  # a CDC file is written within its task's batch interval
 
 
 def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
-    loads = _wanted_loads(state, listing)
+    loads = _wanted_loads(state, snapshot, listing)
+    wanted = {file.key for file in loads}  # a load may have thousands of files
+    left_out = tuple(file for file in listing.loads if file.key not in wanted)
     if not state.head or snapshot.is_empty:
-        return _first_load(snapshot, loads) if loads else _asked_without_load(state)
+        return _first_load(snapshot, loads, left_out) if loads else _asked_without_load(state)
     fresh, asked = fresh_loads(snapshot, loads), asks_reload(state, snapshot)
     if not fresh and not asked:
         return None
     if not loads:
         return _asked_without_load(state)
-    gone = () if fresh else _gone(state, snapshot, listing)
-    check_gone(state, snapshot, gone, written_at(snapshot, loads).strftime(DIGITS))
+    written = written_at(snapshot, loads)
+    if not (asked or snapshot.timestamp_column or state.timestamp_column):
+        _check_no_copy(state, snapshot, listing, written - timedelta(minutes=limits.load_start_margin_minutes))
+    gone = _gone(state, snapshot, listing, loads=not fresh) if _is_again(snapshot, loads) else ()
+    check_gone(state, snapshot, gone, written.strftime(DIGITS))
     reason = "a person asked for it" if asked else f"{len(fresh)} load file(s) are new or changed, first {fresh[0].base}"
     quiet = timedelta(minutes=limits.load_quiet_minutes if state.load_quiet_minutes is None else state.load_quiet_minutes)
     newest = max(file.modified for file in loads)
-    if now - newest < quiet and not any(file.modified > newest for file in listing.cdc):
+    # Transaction files say nothing: other tables' changes are in them too.
+    if now - newest < quiet and not any(file.modified > newest for file in listing.cdc if not is_transactions(file.key)):
         return Rest(
             "reload-waits",
             f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file follows it",
         )
-    return TakeLoad(loads, True, reason, gone)
+    return TakeLoad(loads, True, reason, gone, left_out)
 
 
-def _wanted_loads(state: TableState, listing: RawListing) -> tuple[RawFile, ...]:
-    return tuple(file for file in listing.loads if not state.skips(file.key))
+def _wanted_loads(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[RawFile, ...]:
+    """Not those that a person leaves out. DMS gives the same names to each load: a name means the file as the load found it that left it
+    out first; only a whole key means whatever stands there."""
+    then = {item.key: item.etag for item in snapshot.generation.left_out}
+
+    def is_another(file: RawFile) -> bool:
+        whole = {file.key, state.path.raw.key + file.base}  # the latter of a load in folders of its own
+        return file.key in then and then[file.key] != file.etag and whole.isdisjoint(state.skip_files)
+
+    return tuple(file for file in listing.loads if not state.skips(file.key) or is_another(file))
 
 
 def asks_reload(state: TableState, snapshot: Snapshot) -> bool:
@@ -65,20 +82,52 @@ def looks_back(state: TableState, snapshot: Snapshot, listing: RawListing) -> bo
     """Whether the plan asks for inputs from before `known_from`: of a reload of the same load, or behind a cursor that was moved there."""
     if not snapshot.known_from:
         return False
-    if asks_reload(state, snapshot):
-        return not fresh_loads(snapshot, _wanted_loads(state, listing))
+    loads = _wanted_loads(state, snapshot, listing)
+    if asks_reload(state, snapshot) or fresh_loads(snapshot, loads):
+        return _is_again(snapshot, loads)
     return state.cursor != snapshot.cursor and (cdc_name(state.cursor) or CdcName("", "")).digits < snapshot.known_from
 
 
-def _gone(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[Input, ...]:
-    """The generation's load files, and the CDC files that were applied since or are awaited, that are not there as they were."""
-    there = {file.key: file.etag for file in (*listing.loads, *listing.cdc)}
-    cdc = {key: item for key, item in {**snapshot.applied, **snapshot.awaited}.items() if cdc_name(key) and not item.is_blank}
-    return tuple(
-        item
-        for item in (*snapshot.generation.loads, *(cdc[key] for key in sorted(cdc, key=lambda key: (cdc_name(key) or ("", ""), key))))
-        if there.get(item.key) != item.etag and not state.skips(item.key)
+def wants_all(state: TableState, snapshot: Snapshot, listing: RawListing) -> bool:
+    """Whether a load is due that needs the raw files from long ago, which the listing has not: those on which its changes are applied
+    again must all be there."""
+    loads = _wanted_loads(state, snapshot, listing)
+    return not (listing.is_whole or snapshot.is_empty) and bool(fresh_loads(snapshot, loads)) and _is_again(snapshot, loads)
+
+
+def _is_again(snapshot: Snapshot, loads: Sequence[RawFile]) -> bool:
+    return loads_again(snapshot.generation.loads, [input_of(file) for file in loads])
+
+
+def _check_no_copy(state: TableState, snapshot: Snapshot, listing: RawListing, since: datetime) -> None:
+    """Refuse a load where CDC files that the table has were written with it, `since` then, and are older by their names: the raw folder
+    was copied, or written anew in place, its load is no other one, and the changes from before the copy belong to it. Asked only where no
+    commit time tells when the load began."""
+    old = (since - _CLEARLY).strftime(DIGITS)
+    young = (file for file in listing.cdc if file.modified >= since and file.key in snapshot.applied)
+    found = next((file for file in young if (name := cdc_name(file.key)) and name.digits < old), None)
+    if found is None:
+        return
+    path = state.path.in_shell
+    raise blocked(
+        "reload-unclear",
+        "load files are new, and so is a CDC file that the table has and that is older by its name: a new load, or copied files",
+        where=f"s3://{state.path.bucket}/{found.key}",
+        expected="CDC files from before a new load as old as their names",
+        found=f"written {found.modified:%Y-%m-%d %H:%M:%S}",
+        todo=f"if DMS loaded it anew, `dmslake reload {path}`; if the raw files were written anew, as by an encryption, keep the rows:"
+        f" `dmslake unblock {path} --skip-file NAME` for each new load file; if the folder was copied while the table was active already,"
+        f" `dmslake forget {path} --purge`, and activate it once the copy is whole",
     )
+
+
+def _gone(state: TableState, snapshot: Snapshot, listing: RawListing, *, loads: bool) -> tuple[Input, ...]:
+    """The generation's load files (`loads`), and the CDC files that were applied since or are awaited, that are not there as they were."""
+    there = {file.key: file.etag for file in (*listing.loads, *listing.cdc)}
+    cdc = [item for item in {**snapshot.applied, **snapshot.awaited}.values() if cdc_name(item.key) and not item.is_blank]
+    cdc.sort(key=lambda item: (cdc_name(item.key) or ("", ""), item.key))
+    known = (*(snapshot.generation.loads if loads else ()), *cdc)
+    return tuple(item for item in known if not item.matches(there.get(item.key)) and not state.skips(item.key))
 
 
 def check_gone(state: TableState, snapshot: Snapshot, gone: Sequence[Input], cdc_from: str) -> None:
@@ -90,10 +139,13 @@ def check_gone(state: TableState, snapshot: Snapshot, gone: Sequence[Input], cdc
     first = needed[0]
     skip = f"leave it out: `dmslake unblock {state.path.in_shell} --skip-file {first.key.rsplit('/', 1)[-1]}`"
     wish = "remove the attribute Request" if state.request == "reload" else f"set LastFullLoadDate to {snapshot.last_full_load}"
+    why = "a reload from the load files that the table has was asked for"
+    if not asks_reload(state, snapshot):
+        why = "some load files are new, others are those that the table has"
+        wish = f"leave out the load files that are new: `dmslake unblock {state.path.in_shell} --skip-file NAME`"
     raise blocked(
         "reload-without-file",
-        f"a reload from the load files that the table has was asked for, and {len(needed)} raw file(s) that its rows come from are not"
-        " there as they were",
+        f"{why}, and {len(needed)} raw file(s) that its rows come from are not there as they were",
         where=f"s3://{state.path.bucket}/{first.key}",
         expected=f"ETag {first.etag}",
         found="no such object, or another ETag",
@@ -101,12 +153,12 @@ def check_gone(state: TableState, snapshot: Snapshot, gone: Sequence[Input], cdc
     )
 
 
-def _first_load(snapshot: Snapshot, loads: tuple[RawFile, ...]) -> TakeLoad:
+def _first_load(snapshot: Snapshot, loads: tuple[RawFile, ...], left_out: tuple[RawFile, ...]) -> TakeLoad:
     """The load of a table that has no rows. After an undo of everything, a load other than the undone one is a reload like any: the
     CDC files from before it are not its own."""
     undone = {key: item.etag for key, item in snapshot.awaited.items()}
     fresh = bool(undone) and any(undone.get(file.key) != file.etag for file in loads)
-    return TakeLoad(loads, fresh, "the first load")
+    return TakeLoad(loads, fresh, "the first load", left_out=left_out)
 
 
 def _asked_without_load(state: TableState) -> Action | None:

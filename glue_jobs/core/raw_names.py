@@ -125,6 +125,11 @@ def _is_date(digits: str) -> bool:
     return True
 
 
+def is_csv(key: str) -> bool:
+    """Whether a raw file has CSV, of DMS's two formats."""
+    return not key.endswith(".parquet")
+
+
 def is_transactions(key: str) -> bool:
     """Whether a key's name is that of a transaction file: its rows say of which table each is."""
     return key.rsplit("/", 1)[-1].startswith(TRANSACTIONS)

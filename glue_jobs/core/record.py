@@ -63,7 +63,8 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Input:
-    """A raw file that a change took. rows: −1 where they were not counted (skipped files). modified: as MODIFIED, '' if unknown."""
+    """A raw file that a change took. rows: −1 where they were not counted (skipped files). modified: as MODIFIED, '' if unknown.
+    etag: '' where any file of that name will do."""
 
     key: str
     etag: str
@@ -76,14 +77,20 @@ class Input:
         """Whether it is a transaction file that holds no row of the table: there is nothing to read again."""
         return self.rows == 0 and is_transactions(self.key)
 
+    def matches(self, etag: str | None) -> bool:
+        """Whether a file of its name is the one that is meant. None: there is no such file."""
+        return etag is not None and self.etag in ("", etag)
+
 
 @dataclass(frozen=True)
 class Generation:
-    """One full load and all that was applied on it. cdc_from: digits of the first CDC name that belongs to it, '' for all."""
+    """One full load and all that was applied on it. cdc_from: digits of the first CDC name that belongs to it, '' for all. left_out: load
+    files that a person left out of it, as they were then."""
 
     number: int = 0
     loads: tuple[Input, ...] = ()
     cdc_from: str = ""
+    left_out: tuple[Input, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -243,6 +250,7 @@ _NESTED: dict[tuple[str, str], type[Any]] = {
     ("Column", "older"): OldName,
     ("ChangeRecord", "partitioning"): PartitionField,
     ("Generation", "loads"): Input,
+    ("Generation", "left_out"): Input,
     ("Checkpoint", "files"): DataFile,
     ("Checkpoint", "applied"): Input,
     ("Checkpoint", "skipped"): Input,

@@ -13,6 +13,7 @@ COMPRESSIONS = ("zstd", "snappy")
 RUNNERS = ("glue", "local")
 _YES = frozenset({"true", "1", "yes", "on"})
 _NO = frozenset({"", "false", "0", "no", "off"})
+_FLAG_VALUES = frozenset({"", "true", "false"})  # of Glue's own flags
 DEFAULTS = {"state_table": "DMSCDC_Controller", "runner": "glue", "compression": "zstd"}
 
 
@@ -83,8 +84,13 @@ def parse_arguments(argv: Sequence[str]) -> dict[str, str]:
     """
     out: dict[str, str] = {}
     words: list[str] = list(argv)
+    # A flag of Glue's own, as `--enable-metrics`, is for Glue; where it takes it away, what the job's definition gives it as its value may
+    # be left by itself. getResolvedOptions passes over such a word.
+    of_glue = "--JOB_NAME" in words
     while words:
         word = words.pop(0)
+        if of_glue and word in _FLAG_VALUES:
+            continue
         if not word.startswith("--") or len(word) < 3:
             raise UsageError(f"unexpected argument {word!r}", "bad-argument", "arguments are `--name value`")
         name, equals, value = word[2:].partition("=")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from glue_jobs.core.errors import TableBlocked
@@ -14,6 +14,8 @@ from glue_jobs.core.schema import Schema
 TOTALS = "table"  # the detail of a record that has the number of its snapshot's files and their bytes
 CHECKPOINT_EVERY = 10  # records between two checkpoints, at most
 CHECKPOINT_ALWAYS_FILES = 256  # a table of up to so many files has its checkpoint in every record
+CHECKPOINT_ALWAYS_AWAITED = 2_000  # unless more raw files than this are awaited
+SKIPPED_KEPT = 5_000  # inputs from before the window that a checkpoint still names as skipped, the newest
 
 
 class _LeftOut(Mapping[str, DataFile]):
@@ -40,9 +42,11 @@ class Totals:
 @dataclass(frozen=True)
 class Snapshot:
     """The state of a lake table after `change` ('' before the first). applied, skipped: raw key → input, of this generation,
-    names before twice the late window left out. known_from: digits of the first name for which these two are complete.
-    stands_for: the ordinary change whose rows these are. awaited: raw key → input that is pending again after an undo and must not
-    be missing when its turn comes. totals: of a snapshot that was read without its files (`outline`).
+    names before twice the late window left out, but for the newest skipped ones. known_from: digits of the first name for which these
+    two are complete.
+    stands_for: the ordinary change whose rows these are. awaited: raw key → input that is pending again, after an undo, a reload of the
+    same load or a cursor that was moved back, and must not be missing when its turn comes. totals: of a snapshot that was read without
+    its files (`outline`).
     """
 
     change: str = ""
@@ -105,7 +109,9 @@ def apply(parent: Snapshot, record: ChangeRecord, *, with_files: bool = True) ->
         applied = {**(parent.applied if same else {}), **inputs}
         left_out = {key: item for key, item in parent.skipped.items() if key not in inputs}  # a replay may take what was skipped
         skipped = {**(left_out if same else {}), **{item.key: item for item in record.skipped}}
-        awaited = _still_awaited(parent, record, {**applied, **skipped}, same)
+        if _goes_back(parent.cursor, record.cursor_after):
+            skipped = dict(_up_to_cursor(skipped, record.cursor_after))
+        awaited = _still_awaited(_waiting(parent, record), parent.cursor, record, {**inputs, **skipped}, same)
         known_from = parent.known_from if same else ""
         chain = (*record.chain, record.id)
     return Snapshot(
@@ -113,7 +119,7 @@ def apply(parent: Snapshot, record: ChangeRecord, *, with_files: bool = True) ->
         stands_for=stands_for(record),
         files=files,
         applied=_up_to_cursor(applied, record.cursor_after),
-        skipped=_up_to_cursor(skipped, record.cursor_after),
+        skipped=skipped,
         awaited=awaited,
         generation=record.generation,
         schema=record.schema,
@@ -139,13 +145,46 @@ def _up_to_cursor(inputs: Mapping[str, Input], cursor: str) -> Mapping[str, Inpu
     return {key: item for key, item in inputs.items() if cdc_name(key) is None or _is_behind(key, cursor)}
 
 
-def _still_awaited(parent: Snapshot, record: ChangeRecord, taken: Mapping[str, Input], same_generation: bool) -> dict[str, Input]:
-    """What is awaited after the change: not what it took, nor what a person passed over by moving the cursor.
+def _goes_back(before: str, after: str) -> bool:
+    """Whether a person moved the cursor back. What a reload of the same load leaves out lies beyond the cursor, too, and stays left out."""
+    return _is_behind(after, before) and not _is_behind(before, after)
+
+
+def _waiting(parent: Snapshot, record: ChangeRecord) -> Mapping[str, Input]:
+    """What the parent awaits, and what it had applied and the change makes pending again. A person who moves the cursor back wants what is
+    there now, which may be corrected files, as does one who corrects a load file. If the very load is loaded again, the changes after it
+    are to be those that they were."""
+    goes_back = bool(record.inputs) and _goes_back(parent.cursor, record.cursor_after)
+    is_again = record.kind == "full-load" and loads_again(parent.generation.loads, record.generation.loads)
+    if not (goes_back or is_again):
+        return parent.awaited
+    had = {key: item for key, item in parent.applied.items() if cdc_name(key) and not item.is_blank}
+    by_name = {key: replace(item, etag="") for key, item in had.items()}
+    if goes_back:
+        return {**parent.awaited, **{key: item for key, item in by_name.items() if not _is_behind(key, record.cursor_after)}}
+    known = {(item.key, item.etag) for item in parent.generation.loads}
+    is_whole = all((item.key, item.etag) in known for item in record.generation.loads)
+    return {**(had if is_whole else by_name), **parent.awaited}
+
+
+def loads_again(before: Sequence[Input], files: Sequence[Input]) -> bool:
+    """Whether a load of these files is a load of those that a generation has: they are the same, or some of them were not written since.
+    DMS writes all of them anew, and may write the same bytes."""
+    known = {item.key: item for item in before}
+    same = [known[item.key] for item in files if item.key in known and known[item.key].etag == item.etag]
+    times = {item.key: item.modified for item in files}
+    return bool(same) and (len(same) == len(files) or any(item.modified == times[item.key] for item in same))
+
+
+def _still_awaited(
+    waiting: Mapping[str, Input], cursor_before: str, record: ChangeRecord, taken: Mapping[str, Input], same_generation: bool
+) -> dict[str, Input]:
+    """What of `waiting` is awaited after the change: not what it took, nor what a person passed over by moving the cursor.
 
     After a full load only the CDC files that belong to it are.
     """
-    passed = {key for key in parent.awaited if _is_behind(key, record.cursor_after) and not _is_behind(key, parent.cursor)}
-    left = {key: item for key, item in parent.awaited.items() if key not in taken and key not in passed}
+    passed = {key for key in waiting if _is_behind(key, record.cursor_after) and not _is_behind(key, cursor_before)}
+    left = {key: item for key, item in waiting.items() if key not in taken and key not in passed}
     if same_generation:
         return left
     return {key: item for key, item in left.items() if (name := cdc_name(key)) and name.digits >= record.generation.cdc_from}
@@ -191,7 +230,7 @@ def recalled(snapshot: Snapshot, records: Iterable[ChangeRecord]) -> Snapshot:
     """
     first, end = snapshot.generation.cdc_from, snapshot.known_from
     items = (item for record in records for item in record.inputs if cdc_name(item.key) and first <= _digits(item.key) < end)
-    older = {item.key: item for item in items if item.key not in snapshot.skipped}
+    older = {item.key: item for item in items if item.key not in snapshot.skipped and _is_behind(item.key, snapshot.cursor)}
     return replace(snapshot, applied={**older, **snapshot.applied})
 
 
@@ -202,18 +241,23 @@ def totals_of(snapshot: Snapshot) -> dict[str, int]:
 
 def checkpoint_due(parent: Snapshot, files: int) -> bool:
     """Whether the next record, with `files` data files after it, should carry the whole snapshot."""
-    return files <= CHECKPOINT_ALWAYS_FILES or len(parent.chain) >= CHECKPOINT_EVERY
+    is_small = files <= CHECKPOINT_ALWAYS_FILES and len(parent.awaited) <= CHECKPOINT_ALWAYS_AWAITED
+    return is_small or len(parent.chain) >= CHECKPOINT_EVERY
 
 
 def checkpoint_of(snapshot: Snapshot, window_hours: float) -> Checkpoint:
-    """The checkpoint of a snapshot. Inputs named long before the late window are left out: no plan looks at them any more."""
+    """The checkpoint of a snapshot. Inputs named long before the late window are left out: no plan looks at them any more, but for a reload
+    of the same load, which must not take what was skipped."""
     oldest: str | None = window_start(snapshot.cursor, 2 * window_hours)
 
-    def recent(items: Mapping[str, Input]) -> tuple[Input, ...]:
-        return tuple(item for key, item in sorted(items.items()) if not oldest or _digits(key) >= oldest)
+    def is_recent(item: Input) -> bool:
+        return not oldest or _digits(item.key) >= oldest
 
+    by_name = sorted(snapshot.skipped.values(), key=lambda item: (_digits(item.key), item.key), reverse=True)
+    kept = {item.key: item for place, item in enumerate(by_name) if place < SKIPPED_KEPT or is_recent(item)}
     files = tuple(file for _, file in sorted(snapshot.files.items()))
-    applied, skipped = recent(snapshot.applied), recent(snapshot.skipped)
+    applied = tuple(item for _, item in sorted(snapshot.applied.items()) if is_recent(item))
+    skipped = tuple(item for _, item in sorted(kept.items()))
     left_out = len(applied) + len(skipped) < len(snapshot.applied) + len(snapshot.skipped)
     known_from = max(snapshot.known_from, oldest or "") if left_out else snapshot.known_from
     return Checkpoint(files, applied, skipped, known_from, tuple(item for _, item in sorted(snapshot.awaited.items())))

@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timezone
 from typing import Any
 
+from glue_jobs.core.csv_form import NULL
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.paths import S3Uri
-from glue_jobs.core.raw_names import RawFile, RawListing, cdc_name
+from glue_jobs.core.raw_names import RawFile, RawListing, cdc_name, is_csv
 from glue_jobs.core.record import Counts, DataFile, Input
 from glue_jobs.core.schema import Column, Schema
-from glue_jobs.core.snapshot_sources import SnapshotWish
+from glue_jobs.core.snapshot_sources import SnapshotWish, Source
 
 FORMAT = 1
 RUNS = "_runs/"
@@ -58,7 +59,8 @@ class Manifest:
 
     files: all data files that the version is made of, paths below the snapshot's folder; those that begin with the version's own prefix
     were written by this run. partitions: (folder value, location) that the catalog has for this version. schema: of the raw files;
-    inputs: every raw file that counts, those of the versions before included.
+    inputs: every raw file that counts, those of the versions before included. csv_columns (their order), csv_delimiter,
+    csv_null: how CSV files among them are read; no columns in what older versions wrote.
     """
 
     version: Version
@@ -83,6 +85,9 @@ class Manifest:
     partitions: tuple[tuple[str | None, str], ...] = ()
     rows: int = 0
     counts: Counts = Counts()
+    csv_columns: tuple[str, ...] = ()
+    csv_delimiter: str = ","
+    csv_null: str = NULL
 
     @property
     def written(self) -> tuple[DataFile, ...]:
@@ -110,6 +115,7 @@ def read_manifest(text: str, where: str) -> Manifest:
         said["partitions"] = tuple((value, location) for value, location in said["partitions"])
         said["counts"] = Counts(**said["counts"])
         said["primary_keys"] = tuple(said["primary_keys"])
+        said["csv_columns"] = tuple(said.get("csv_columns", ()))
         return Manifest(**said)
     except (ValueError, KeyError, TypeError) as error:
         raise bad_manifest(where, str(error)) from error
@@ -233,9 +239,29 @@ def why_full(wish: SnapshotWish, counted: Counted, current: Manifest | None, mis
             return f"{name} was {before!r} in the version before, and is {now!r} now"
     if source.schema and set(source.expected) != set(current.schema):
         return "the schema is another one than in the version before"
+    form = _why_form(source, current) if any(is_csv(item.key) for item in current.inputs) else ""
+    if form:
+        return form
     if missing:
         return f"{len(missing)} data file(s) of the version before are not there any more: {missing[0]}"
     return _why_inputs(counted, current)
+
+
+def _why_form(source: Source, current: Manifest) -> str:
+    """Why rows of CSV files would be others today; '' if they would not."""
+    columns = csv_columns(source)
+    if current.csv_columns and current.csv_columns != columns:
+        return f"the fields of CSV files were {', '.join(current.csv_columns)} in the version before, and are {', '.join(columns)} now"
+    form = {"csv_delimiter": (current.csv_delimiter, source.csv_delimiter), "csv_null": (current.csv_null, source.csv_null)}
+    for name, (before, now) in form.items():
+        if before != now:
+            return f"{name} was {before!r} in the version before, and is {now!r} now"
+    return ""
+
+
+def csv_columns(source: Source) -> tuple[str, ...]:
+    """The order of the fields of CSV files, as the source has it; () where it declares none."""
+    return tuple(column.name for column in source.schema)
 
 
 def _why_inputs(counted: Counted, current: Manifest) -> str:

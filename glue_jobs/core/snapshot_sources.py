@@ -14,6 +14,7 @@ A sources file is a mapping of tables, under the key `tables` or by itself:
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from typing import Any
 
 from glue_jobs.core.csv_form import NULL, parse_delimiter, parse_null
 from glue_jobs.core.errors import UsageError
+from glue_jobs.core.given import key_text, split_key
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.schema import Column, Schema, find, is_type
 
@@ -168,9 +170,14 @@ def _csv(said: Mapping[str, Any], name: str, parse: Callable[[Any], str], defaul
     if said.get(name) is None:
         return default
     try:
-        return parse(said[name])
+        return parse(_unquoted(said[name]))
     except ValueError as error:
         raise _bad(name, str(said[name]), str(error)) from error
+
+
+def _unquoted(said: Any) -> Any:
+    """What stands in double quotes: an argument can't be a blank, nor empty. No delimiter and no null text has quotes of its own."""
+    return said[1:-1] if isinstance(said, str) and len(said) > 1 and said[0] == said[-1] == '"' else said
 
 
 def check_columns(source: Source, schema: Schema) -> Source:
@@ -205,10 +212,12 @@ def date_folder(source: Source, schema: Schema) -> str:
 
 
 def read_schema(said: Any) -> Schema:
-    """Columns from {name: type}, [{name, type}], or `name type, name type`; () for nothing."""
+    """Columns from {name: type}, [{name, type}], either also as JSON, or `name type, name type`; () for nothing."""
     if not said:
         return ()
     pairs: list[tuple[str, str]] = []
+    if isinstance(said, str) and said.strip()[:1] in ("[", "{"):
+        said = _of_json(said)
     if isinstance(said, Mapping):
         pairs = [(str(name), str(kind)) for name, kind in said.items()]
     elif isinstance(said, str):
@@ -225,6 +234,13 @@ def read_schema(said: Any) -> Schema:
     if twice:
         raise _bad("schema", f"{', '.join(twice)} twice", "each column once")
     return tuple(columns)
+
+
+def _of_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise _bad("schema", text[:100], f"JSON ({error}), or `name type, name type`") from error
 
 
 def _type(name: str, said: str) -> str:
@@ -276,14 +292,14 @@ def wish_arguments(wish: SnapshotWish) -> dict[str, str]:
     values = {
         "table": source.table,
         "path": str(source.path),
-        "primary_keys": ",".join(source.primary_keys),
+        "primary_keys": key_text(source.primary_keys),
         "partition_date": source.partition_date,
         "cdc_start_date": source.cdc_start_date.isoformat() if source.cdc_start_date else "",
-        "schema": ", ".join(f"{column.name} {column.type}" for column in source.schema),
+        "schema": _schema_text(source.schema),
         "timestamp_column": source.timestamp_column,
         "last_change_column": source.last_change_column,
-        "csv_delimiter": {"\t": "\\t", ",": ""}.get(source.csv_delimiter, source.csv_delimiter),
-        "csv_null": "" if source.csv_null == NULL else source.csv_null,
+        "csv_delimiter": {"\t": "\\t", ",": "", " ": '" "'}.get(source.csv_delimiter, source.csv_delimiter),
+        "csv_null": {"": '""', NULL: ""}.get(source.csv_null, source.csv_null),
         "run_date": wish.run_date.isoformat(),
         "to": str(wish.to),
         "database": wish.database,
@@ -294,9 +310,16 @@ def wish_arguments(wish: SnapshotWish) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
+def _schema_text(schema: Schema) -> str:
+    """As a person writes it; as JSON where a name has what divides names and types."""
+    if any(set(column.name) & set(", ()") or column.name[:1] in "[{" for column in schema):
+        return json.dumps([{"name": column.name, "type": column.type} for column in schema], ensure_ascii=False)
+    return ", ".join(f"{column.name} {column.type}" for column in schema)
+
+
 def _names(said: Any) -> tuple[str, ...]:
     if isinstance(said, str):
-        said = said.split(",")
+        said = split_key(said)
     if not isinstance(said, Sequence):
         return ()
     return tuple(str(name).strip() for name in said if str(name).strip())

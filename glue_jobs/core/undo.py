@@ -17,7 +17,7 @@ from glue_jobs.core.collation import collation_of
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.partitioning import partition_key_text
-from glue_jobs.core.raw_names import CdcName, cdc_name
+from glue_jobs.core.raw_names import CdcName, cdc_name, is_ahead
 from glue_jobs.core.record import ChangeRecord, DataFile, Generation, Input, stands_for
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import NO_CURSOR_FILE, NO_LOAD_DATE, TableState
@@ -176,14 +176,16 @@ def plan_undo(
     undone: tuple[ChangeRecord, ...],
     redone: tuple[ChangeRecord, ...],
     wish: Wish,
+    *,
+    left: bool = False,
 ) -> UndoPlan:
-    """The plan to give the table the state of `goal`. since: all records after the goal's, the head's first."""
+    """The plan to give the table the state of `goal`. since: all records after the goal's, the head's first. left: changes stay undone."""
     roots = {root(file) for file in head.files.values()}
     wanted = {root(file) for file in goal.files.values()}
     taken = {**goal.awaited, **head.awaited, **_taken_since(since, lambda item: _is_pending(state, goal, item))}
     pending = {key: item for key, item in taken.items() if _is_pending(state, goal, item)}
     after = _skipping(head, goal, pending) if wish.skip else replace(goal, awaited=pending, generation=_generation(head, goal, since))
-    is_whole = wish.reapply is not None and not pending and state.paused.startswith(PAUSED_BY_US)
+    is_whole = wish.reapply is not None and not pending and not left and state.paused.startswith(PAUSED_BY_US)
     lifts = wish.resume or is_whole
     values = {**_values(state, head, after, goal, wish, lifts), **_keys_back(state, head, goal, since)}
     return UndoPlan(
@@ -228,9 +230,10 @@ def _is_pending(state: TableState, goal: Snapshot, item: Input) -> bool:
     known = goal.applied.get(item.key) or goal.skipped.get(item.key)
     known = known or next((load for load in goal.generation.loads if load.key == item.key), None)
     name = cdc_name(item.key)
-    if (known and known.etag == item.etag) or state.skips(item.key):
+    if (known and item.matches(known.etag)) or state.skips(item.key):
         return False
-    return name is None or (name.digits >= goal.known_from and _is_of(item.key, goal.generation))
+    is_known = name is None or name.digits >= goal.known_from or is_ahead(name, cdc_name(goal.cursor))
+    return is_known and _is_of(item.key, goal.generation)
 
 
 def _skipping(head: Snapshot, goal: Snapshot, pending: Mapping[str, Input]) -> Snapshot:
@@ -249,7 +252,7 @@ def _skipping(head: Snapshot, goal: Snapshot, pending: Mapping[str, Input]) -> S
         generation=generation,
         last_full_load=max(head.last_full_load, goal.last_full_load),
         applied=applied,
-        skipped={key: item for key, item in skipped.items() if has.get(key) != item.etag and _is_of(key, generation)},
+        skipped={key: item for key, item in skipped.items() if not item.matches(has.get(key)) and _is_of(key, generation)},
         awaited={key: item for key, item in head.awaited.items() if key in pending},
         known_from=goal.known_from if is_goals else max(goal.known_from, head.known_from),
     )

@@ -79,7 +79,8 @@ def make_record(
         after = replace(after, applied=like.applied, skipped=like.skipped, known_from=like.known_from, awaited=like.awaited)
     rows = replace(record.counts, table_rows=after.rows)
     superseded = (*record.superseded, *work.taken_over)
-    special = work.like is not None or bool(work.taken_over) or not parent.change
+    # What is awaited anew may come from inputs that the stored parent has left out.
+    special = work.like is not None or bool(work.taken_over) or not parent.change or not parent.awaited.keys() >= after.awaited.keys()
     due = special or checkpoint_due(parent, files)
     checkpoint = checkpoint_of(after, window_hours) if due else None
     details = {**record.details, TOTALS: totals_of(after)} if files > CHECKPOINT_ALWAYS_FILES else record.details

@@ -11,6 +11,7 @@ If we die after …                     the folder has …                      
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -101,7 +102,9 @@ def _check_data(lake: S3Uri, file: DataFile, versions: KeyVersions) -> None:
                 where=f"s3://{lake.bucket}/{lake.key}{file.path}",
                 expected=f"{file.size_bytes} bytes, ETag {file.etag or 'any'}",
                 found=f"{version.size} bytes, ETag {version.etag}, version {version.version_id}",
-                todo="find out who writes into the lake's folder, then `dmslake unblock PATH`",
+                todo="find out who writes into the lake's folder; then remove that version, `aws s3api delete-object --bucket"
+                f" {shlex.quote(lake.bucket)} --key {shlex.quote(lake.key + file.path)} --version-id {shlex.quote(version.version_id)}`,"
+                " and `dmslake unblock PATH`",
             )
 
 

@@ -63,6 +63,8 @@ def create_table(context: JobContext, path: TablePath, definition: Definition) -
         context.table.create(new)  # somebody else's new item will do too
     elif read_state(item).has_source:
         raise _exists(read_state(item))
+    else:
+        _check_no_adoption(context, read_state(item))
     act = Create(definition)
     ended = run_here(context, path, act)
     error = act.error or ended.error
@@ -87,6 +89,23 @@ def _check_free(context: JobContext, state: TableState) -> None:
             todo="choose another schema or table name; nothing was made",
         )
     _check_empty(s3, lake, str(state.path))
+    record = next(iter(list_records(s3, lake)), "")
+    if record:
+        raise blocked(
+            "records-exist",
+            "change records stand here: it was a table before, and its item is gone",
+            where=str(state.path),
+            found=record,
+            todo=f"put the item back (path {state.path}, out_path {lake}, Source none), then `dmslake recover`; or choose another PATH",
+        )
+
+
+def _check_no_adoption(context: JobContext, state: TableState) -> None:
+    """Refuse what an adoption that was refused has left: an item without a head, over another program's files. A table's own files have
+    records, and a run says what became of its head."""
+    s3 = context.clients.s3
+    if not state.head and next(iter(list_records(s3, state.lake)), None) is None:
+        _check_empty(s3, state.lake, str(state.path))
 
 
 def _check_empty(s3: Any, lake: S3Uri, path: str) -> None:
@@ -99,15 +118,6 @@ def _check_empty(s3: Any, lake: S3Uri, path: str) -> None:
             expected="nothing",
             found=there,
             todo=f"`dmslake adopt s3://{path} --no-source` takes over the files of another program; or choose another PATH",
-        )
-    record = next(iter(list_records(s3, lake)), "")
-    if record:
-        raise blocked(
-            "records-exist",
-            "change records stand here: it was a table before, and its item is gone",
-            where=path,
-            found=record,
-            todo=f"put the item back (path {path}, out_path s3://{path}, Source none), then `dmslake recover`; or choose another PATH",
         )
 
 

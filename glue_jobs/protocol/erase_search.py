@@ -133,20 +133,21 @@ class Known:
     shapes: dict[str, FileShape] = field(default_factory=dict)
     renames: list[Rename] = field(default_factory=list)
     newest: FileShape = FileShape()
-    _older: dict[int, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    _older: dict[tuple[int, int], Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def with_older_names(self, item: Searchable) -> Searchable:
-        generation = item.shape.generation if item.shape is not None else 0
-        if generation not in self._older:
-            self._older[generation] = older_names(self.renames, generation)
-        return replace(item, older=self._older[generation])
+        shape = item.shape or FileShape()
+        later = sum(rename.change > shape.change for rename in self.renames)
+        if (shape.generation, later) not in self._older:
+            self._older[shape.generation, later] = older_names(self.renames, shape.generation, shape.change)
+        return replace(item, older=self._older[shape.generation, later])
 
 
 def read_known(s3: Any, lake: S3Uri, renames: Iterable[Rename] = ()) -> Known:
     """What the records in the folder's `_changes` say. renames: further ones, that the folder's own records don't tell."""
     known = Known(renames=[*renames])
     for record in _all_records(s3, lake):
-        shape = FileShape(record.schema, record.primary_key, record.partitioning, record.generation.number)
+        shape = FileShape(record.schema, record.primary_key, record.partitioning, record.generation.number, record.id)
         known.shapes[record.id] = shape
         known.newest = shape if shape.schema else known.newest
         known.renames += renames_of(record)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from glue_jobs.aws.objects import list_files
-from glue_jobs.aws.records import list_records, read_record
+from glue_jobs.aws.records import list_records, read_hidden_record, read_record
 from glue_jobs.core.erasure import Erased
 from glue_jobs.core.errors import UsageError, blocked
 from glue_jobs.core.history_table import history_lake, is_changed_by
@@ -67,8 +67,10 @@ def history_at(s3: Any, lake: S3Uri, snapshot: Snapshot) -> Snapshot:
 
 
 def has_history(s3: Any, lake: S3Uri, path: str) -> bool:
-    """Whether the table ever had a history table, also one that an undo took back."""
-    return any(record.table == path for record in _newest(s3, history_lake(lake)))
+    """Whether the table ever had a history table, also one that an undo took back or a purge hid."""
+    folder = history_lake(lake)
+    last = next(iter(_newest(s3, folder)), None) or read_hidden_record(s3, folder)
+    return last is not None and last.table == path
 
 
 def check_free(s3: Any, lake: S3Uri, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -39,12 +40,14 @@ def take_with(worker: Worker, takes: tuple[type, ...], *, staging: bool = False)
 def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
     """Everything there is to do for the kinds of actions in `takes`, in as many changes as it takes."""
     run.open()
-    blank: frozenset[str] = frozenset()  # transaction files that were read and have no row of the table
+    blank: dict[str, str] = {}  # key and ETag of transaction files that were read and have no row of the table
     listed: _Listed | None = None
     while True:
         if listed is None or not listed.holds(run):
             listed = _Listed.of(run)
-        action = _plan(run, replace(listed.listing, blank=blank), listed.snapshot if listed.change == run.snapshot.change else run.snapshot)
+        if listed.change == run.snapshot.change:
+            run.snapshot = listed.snapshot
+        action = _plan(run, replace(listed.listing, blank=_still(blank, listed.listing)))
         if isinstance(action, Stopped):
             if listed.change != run.snapshot.change:
                 listed = None  # the next run finds the block by what it lists then
@@ -61,7 +64,7 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
         try:
             _take(run, worker, action)
         except NothingForTable as found:
-            blank |= found.keys
+            blank.update({file.key: file.etag for file in listed.listing.cdc if file.key in found.keys})
             continue
         except TableBlocked:
             if listed.change != run.snapshot.change:
@@ -72,6 +75,11 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
         if run.staging:
             pause_for(run, run.staged[-1])
             return
+
+
+def _still(blank: Mapping[str, str], listing: RawListing) -> frozenset[str]:
+    """Those of the files that were not written anew since."""
+    return frozenset(file.key for file in listing.cdc if blank.get(file.key) == file.etag) if blank else frozenset()
 
 
 def _take(run: TableRun, worker: Worker, action: Action) -> None:
@@ -136,14 +144,14 @@ def _whole(run: TableRun, listing: RawListing) -> Snapshot:
     return recalled(run.snapshot, fold_of(Lineage(run.s3, run.state.lake, run.snapshot.change), run.snapshot.stands_for))
 
 
-def _plan(run: TableRun, listing: RawListing, snapshot: Snapshot) -> Action:
+def _plan(run: TableRun, listing: RawListing) -> Action:
     limits = run.context.settings.limits
     run.mark = signature(run.state, listing)
     if listing.expiry is not None and not listing.expiry.is_known and UNKNOWN_EXPIRY not in run.warnings:
         run.warnings.append(UNKNOWN_EXPIRY)
     # A catalog that fails is tried once per run; the files go on without it, and CatalogPending stays for the next run.
     state = replace(run.state, catalog_pending="") if run.catalog_failed else run.state
-    return plan_table(state, snapshot, listing, run.context.clock(), limits)
+    return plan_table(state, run.snapshot, listing, run.context.clock(), limits)
 
 
 def _sizes(action: Action) -> dict[str, int]:

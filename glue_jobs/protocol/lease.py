@@ -106,7 +106,8 @@ def take_lease(
     if item.get("LeaseOwner"):
         item = _watch(table, item, wait)
     seen = item.get("Fence")
-    fence = first_fence() if seen is None else int(seen) + 1
+    is_none = seen is None or str(seen).strip().lower() in ("", "null", "none")  # as the state reads what people write for nothing
+    fence = first_fence() if is_none else int(seen or 0) + 1
     taken_at = clock_seconds()
     taken: dict[str, Any] = {}
     if not table.take_lease(path, item, owner, fence, seconds, taken.update):

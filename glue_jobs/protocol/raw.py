@@ -15,7 +15,7 @@ from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.pages import iter_passing, list_passing
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.load_plan import asks_reload
+from glue_jobs.core.load_plan import asks_reload, wants_all
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate
 from glue_jobs.core.raw_layout import next_after, old_transactions, passed_over, shows_folders, without
@@ -33,7 +33,10 @@ def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> 
     """
     if not state.has_source:
         return RawListing()
-    return _with_fate(s3, state, snapshot, _list(s3, state, _window(state, snapshot, limits), snapshot))
+    listing = _list(s3, state, _window(state, snapshot, limits), snapshot)
+    if wants_all(state, snapshot, listing):
+        listing = _list(s3, state, None, snapshot)
+    return _with_fate(s3, state, snapshot, listing)
 
 
 def _window(state: TableState, snapshot: Snapshot, limits: Limits) -> str | None:

@@ -128,6 +128,15 @@ def _current(clients: Clients, wish: SnapshotWish) -> tuple[Manifest | None, Cat
     manifest = _read(clients.s3, at)
     if manifest is None:
         raise bad_manifest(str(at), "no such object")
+    if manifest.table != wish.source.table:
+        raise blocked(
+            "catalog-name-taken",
+            f"the Glue table {wish.database}.{wish.name} is the snapshot of another table",
+            where=str(wish.folder),
+            expected=f"no table, or the snapshot of {wish.source.table!r}",
+            found=f"the snapshot of {manifest.table!r}: names are in lower case there, with `_` for what is no letter or digit",
+            todo="take another --database or --to for one of them",
+        )
     return manifest, table
 
 

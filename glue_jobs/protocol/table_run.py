@@ -47,6 +47,9 @@ from glue_jobs.protocol.publish import given_back, undo_of_lost, update_catalog
 BY_A_PERSON = (*GOES_TO, "apply", "edit", "erase")  # kinds of changes that no run makes by itself
 
 
+_SETS_LOAD_DATE = frozenset({"full-load", "adopt", "lost", "rollback", "reapply"})  # what these say of the load holds
+
+
 @dataclass(frozen=True)
 class JobContext:
     """What a job run brings: clients, settings, clock. job: LoadInitial, LoadIncremental …; it decides which actions are done."""
@@ -202,7 +205,8 @@ class TableRun:
         values: dict[str, Any] = {"CatalogTable": self.state.catalog_table or catalog_name(self.state.path)}
         if record.inputs or record.cursor_after != self.snapshot.cursor:  # else a cursor that a person moved stays for the next batch
             values["LastIncrementalFile"] = record.cursor_after or f"{self.state.path}0.parquet"
-        if record.last_full_load:
+        # A date that a person set back asks for a load until there was one.
+        if record.last_full_load and (record.kind in _SETS_LOAD_DATE or record.last_full_load != self.snapshot.last_full_load):
             values["LastFullLoadDate"] = record.last_full_load
         return values
 

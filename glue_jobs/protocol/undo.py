@@ -21,7 +21,7 @@ from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord, Counts, DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
-from glue_jobs.core.undo import UndoPlan, Wish, plan_undo, root, rows_apart
+from glue_jobs.core.undo import UndoPlan, Wish, plan_undo, root, rows_apart, undone_tail
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.history import read_snapshot, snapshot_of
 from glue_jobs.protocol.history_table import HistoryUndo, plan_history_undo, snapshot_at
@@ -56,7 +56,8 @@ def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str
     goal = snapshot_of(s3, state.lake, read_record(s3, state.lake, goal_id)) if goal_id else Snapshot()
     since = tuple(lineage.back(after=goal_id))
     undone, redone = rows_apart(lineage, head.stands_for, goal.stands_for)
-    plan = plan_undo(state, head, goal, since, undone, redone, wish)
+    left = wish.reapply is not None and len(redone) < len(undone_tail(lineage, lineage(head.change)))
+    plan = plan_undo(state, head, goal, since, undone, redone, wish, left=left)
     if wish.skip and goal.is_empty and not plan.is_nothing:
         raise UsageError(
             f"--skip would leave {state.path} empty for good, without the rows of its load",
@@ -172,7 +173,7 @@ def _check_pending(s3: Any, state: TableState, plan: UndoPlan) -> None:
         return
     raw = state.path.raw
     listed = etags_of(s3, raw, (item.key for item in plan.awaited))
-    wrong = [item for item in plan.awaited if listed.get(item.key) != item.etag]
+    wrong = [item for item in plan.awaited if not item.matches(listed.get(item.key))]
     if wrong:
         first = wrong[0]
         skip = "give --skip: the table keeps its cursor, and these files are left out for good"
@@ -182,7 +183,7 @@ def _check_pending(s3: Any, state: TableState, plan: UndoPlan) -> None:
             f"after this {plan.kind} {len(plan.awaited)} raw file(s) would have to be applied again, and {len(wrong)} of them are not there"
             " as they were",
             where=str(S3Uri(raw.bucket, first.key)),
-            expected=f"ETag {first.etag}",
+            expected=f"ETag {first.etag}" if first.etag else "the file",
             found=f"ETag {listed[first.key]}" if first.key in listed else "no such object",
             todo=f"put the files back, or {whole if plan.kind == 'reapply' else skip}",
         )

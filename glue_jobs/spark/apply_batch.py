@@ -188,7 +188,21 @@ def _check_context(table: str, context: Sequence[RawHead], late: Sequence[RawHea
 
 
 def _check_widening(task: Task, change: SchemaChange) -> None:
-    """A grown type means rewriting the table: by itself up to a size, above it when a person says so."""
+    """A grown type means rewriting the table: by itself up to a size, above it when a person says so.
+
+    The text of a folder says a float in fewer digits than the double of the same value has: its rows would change.
+    """
+    folders = [field.column for field in task.snapshot.partitioning if field.transform == "identity"]
+    grown = next((name for name, old, _ in change.widened if old == "float" and name in folders), None)
+    if grown is not None:
+        raise blocked(
+            "type-changed",
+            f"column {grown!r} grew from float to double, and the table's folders have its values",
+            where=str(task.state.path),
+            expected="float, as in the table's folders",
+            found="double",
+            todo="reload the table in DMS",
+        )
     size, limit = task.snapshot.size_bytes, task.settings.limits.widen_bytes
     if change.widened and size > limit and task.state.request != "widen":
         name, old, new = change.widened[0]

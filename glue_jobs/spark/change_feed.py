@@ -21,6 +21,7 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.undo import parse_to
 from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, arrow_schema
 from glue_jobs.spark.differences import common_key, comparable_schema
+from glue_jobs.spark.key_columns import collated_keys, comparable_column
 from glue_jobs.spark.past import past_table
 from glue_jobs.spark.place import Place
 from glue_jobs.spark.row_changes import (
@@ -35,6 +36,7 @@ from glue_jobs.spark.row_changes import (
     row_changes,
 )
 from glue_jobs.spark.rows import plain_names, spark_type
+from glue_jobs.spark.task_errors import carried_rows
 
 
 def feed_schema(states: Iterable[Snapshot]) -> Schema:
@@ -120,10 +122,11 @@ def _rows_apart(old: Any, new: Any, schema: Schema, key: Sequence[str]) -> Any:
         return _counted(old, new)
     from pyspark.sql import functions as F
 
-    names = plain_names(schema)
-    keys = [name for name, column in zip(names, schema, strict=True) if column.name in key]
-    old = old.select(*(F.col(name).alias(f"o{name}") for name in names), F.lit(True).alias("old"))
-    new = new.select(*(F.col(name).alias(f"n{name}") for name in names), F.lit(True).alias("new"))
+    names, forms = plain_names(schema), _forms(schema, key)
+    keys = [forms.get(name, name) for name, column in zip(names, schema, strict=True) if column.name in key]
+    sent = [*names, *forms.values()]
+    old = _with_forms(old, schema, key).select(*(F.col(name).alias(f"o{name}") for name in sent), F.lit(True).alias("old"))
+    new = _with_forms(new, schema, key).select(*(F.col(name).alias(f"n{name}") for name in sent), F.lit(True).alias("new"))
     both = old.join(new, reduce(and_, (F.col(f"o{name}").eqNullSafe(F.col(f"n{name}")) for name in keys)), "full_outer")
     differ = reduce(or_, (~F.col(f"o{name}").eqNullSafe(F.col(f"n{name}")) for name in names))
 
@@ -137,6 +140,36 @@ def _rows_apart(old: Any, new: Any, schema: Schema, key: Sequence[str]) -> Any:
     )
     apart = both.where(F.col("old").isNull() | F.col("new").isNull() | differ)
     return apart.select(F.explode(images).alias("row")).select("row.*")
+
+
+def _forms(schema: Schema, key: Sequence[str]) -> dict[str, str]:
+    """The key's columns that compare otherwise than by their bytes, and the names of their forms."""
+    return {plain: f"k{plain}" for plain, column in zip(plain_names(schema), schema, strict=True) if column.name in _collated(schema, key)}
+
+
+def _collated(schema: Schema, key: Sequence[str]) -> list[str]:
+    types = [column.type for name in key for column in schema if column.name == name]
+    return collated_keys(key, types)
+
+
+def _with_forms(frame: Any, schema: Schema, key: Sequence[str]) -> Any:
+    """The rows with those forms behind them."""
+    forms, collated = _forms(schema, key), {str(name): name for name in _collated(schema, key)}
+    if not forms:
+        return frame
+    names = plain_names(schema)
+    by = {plain: collated[column.name] for plain, column in zip(names, schema, strict=True) if plain in forms}
+    kinds = [field.type for field in arrow_schema(schema)]
+    whole = pa.schema([*zip(names, kinds, strict=True), *((form, pa.string()) for form in forms.values())])
+
+    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            for plain, form in forms.items():
+                rows = rows.append_column(form, comparable_column(rows.column(plain), by[plain]))
+            yield from rows.to_batches()
+
+    return frame.mapInArrow(carried_rows(add), spark_type(whole))
 
 
 def _counted(old: Any, new: Any) -> Any:

@@ -7,7 +7,6 @@ below (a lost connection, an object that changed) pass through as they are: the 
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from glue_jobs.core.dms_columns import BEFORE_PREFIX as BEFORE_PREFIX
 from glue_jobs.core.dms_columns import OP_COLUMN as OP_COLUMN
 from glue_jobs.core.dms_columns import SEQUENCE_COLUMN as SEQUENCE_COLUMN
 from glue_jobs.core.errors import TableBlocked, blocked
-from glue_jobs.core.schema import Column, Schema, find
+from glue_jobs.core.schema import Column, Schema, find, is_column_name
 from glue_jobs.spark.arrow_types import LostDigits, lake_type_of, only_index
 from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.held_ranges import windows
@@ -32,8 +31,6 @@ from glue_jobs.spark.row_marks import BEFORE, OP, ROW, RowMarks
 from glue_jobs.spark.row_marks import OPERATIONS as OPERATIONS
 
 _NO_DAMAGE = (pa.ArrowMemoryError, pa.ArrowCapacityError, pa.ArrowCancelled)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_RESERVED = (OP, ROW, BEFORE, "__position", "__code", "__late", "__at")  # columns that stand beside the lake's in a job
 _TIMESTAMP = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?$"
 _NEW_COPY = "let DMS write the file again (reload the table), or skip it: `dmslake unblock PATH --skip-file NAME`"
 NOT_RENAMED: Mapping[str, str] = {}
@@ -150,7 +147,7 @@ def _lake_column(field: pa.Field, name: str) -> Column:
 
 def refuse_reserved(column: str, where: str) -> None:
     """Raise for a column name that no lake table can have. where: it stands, in words. Control characters are a sign of damage, too."""
-    if not column or column.startswith(_RESERVED) or _CONTROL.search(column):
+    if not is_column_name(column):
         raise blocked("reserved-column", f"the column name {column!r} can't be used", where=where, todo=_RENAME)
 
 

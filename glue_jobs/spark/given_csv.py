@@ -49,7 +49,7 @@ def csv_texts(data: bytes, heads: Sequence[str], name: str) -> pa.Table:
     data += ("\n" + ",".join([_LAST] * len(heads)) + "\n").encode()
     with readable(name):
         texts = pacsv.read_csv(
-            io.BytesIO(data),
+            pa.BufferReader(data),
             read_options=pacsv.ReadOptions(use_threads=False, block_size=len(data) + 1),
             parse_options=pacsv.ParseOptions(newlines_in_values=True),
             convert_options=pacsv.ConvertOptions(

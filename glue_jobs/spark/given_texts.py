@@ -19,6 +19,7 @@ from glue_jobs.spark.locate import Places
 
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?"
+_BEYOND = "^(0000|(0001-01-01|9999-12-31).{3,}[+-])"  # Arrow has times before the year 1 and after 9999; a zone may lead there
 _PLAIN = {
     **dict.fromkeys(INTEGER_BITS, "-?[0-9]{1,19}"),
     "double": r"-?[0-9]{1,15}(\.[0-9]{1,20})?([eE]-[0-9]{1,2})?",  # a double says every whole number of fifteen digits
@@ -63,6 +64,8 @@ def _plain_values(texts: pa.Array, kind: str) -> tuple[pa.Array, Places]:
     pattern = _plain(kind)
     if pattern and pt.is_string(texts.type):
         odd = pc.invert(pc.match_substring_regex(texts, f"^({pattern})$"))
+        if kind in ("date", "timestamp"):
+            odd = pc.or_(odd, pc.match_substring_regex(texts, _BEYOND))
         try:
             return from_text(wanted)(null_where(odd, texts)), np.flatnonzero(odd.fill_null(False))
         except pa.ArrowInvalid:

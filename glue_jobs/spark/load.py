@@ -11,15 +11,16 @@ import pyarrow as pa
 from glue_jobs.aws.objects import list_files
 from glue_jobs.core.actions import TakeLoad
 from glue_jobs.core.errors import blocked
-from glue_jobs.core.load_plan import check_gone, fresh_loads, written_at
+from glue_jobs.core.load_plan import check_gone, written_at
 from glue_jobs.core.partitioning import check_partitioning
-from glue_jobs.core.raw_names import DIGITS
+from glue_jobs.core.raw_names import DIGITS, cdc_name
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Counts, Generation
 from glue_jobs.core.schema_change import reconcile
+from glue_jobs.core.snapshot import loads_again
 from glue_jobs.core.state import DATE_FORMAT
 from glue_jobs.core.verify import change_in_name
-from glue_jobs.core.work import Task, Work
+from glue_jobs.core.work import Task, Work, input_of
 from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.place import Place, Shape
@@ -58,19 +59,26 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
     plan = TablePlan(sources, True, expected_bytes(place, shape, heads), sum(head.rows for head in heads), by_key=True)
     added = write_table(engine, place, shape, plan)
     inputs = tuple(head.input() for head in heads)
-    known = {} if fresh_loads(snapshot, action.files) else {item.key: item for item in snapshot.generation.loads}
+    is_again = loads_again(snapshot.generation.loads, inputs)
+    known = {(item.key, item.etag): item for item in snapshot.generation.loads}
     work = Work(
         kind="full-load",
         schema=schema,
         primary_key=state.primary_key,
         partitioning=state.partitioning,
         # What is known of the same files stays: their time does not change by being put back.
-        generation=Generation(snapshot.generation.number + 1, tuple(known.get(item.key, item) for item in inputs), cdc_from),
+        generation=Generation(
+            snapshot.generation.number + 1,
+            tuple(known.get((item.key, item.etag), item) if is_again else item for item in inputs),
+            cdc_from,
+            tuple(map(input_of, action.left_out)),
+        ),
         added=tuple(added),
         superseded=tuple(snapshot.files),
         taken_over=foreign_files(place, task),
         counts=Counts(inserted=sum(file.rows for file in added), deleted=snapshot.rows, input_rows=sum(head.rows for head in heads)),
         inputs=inputs,
+        skipped=tuple(item for key, item in sorted(snapshot.skipped.items()) if is_again and _is_since(key, cdc_from)),
         timestamp_column=timestamp,
         cursor_after="",
         last_full_load=max(file.modified for file in action.files).strftime(DATE_FORMAT),
@@ -78,6 +86,12 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
         details={"reason": action.reason, **csv_form(_reading(task), heads), **raw_notes(engine, place, heads)},
     )
     return Taken(work, tuple(heads), first_time)
+
+
+def _is_since(key: str, cdc_from: str) -> bool:
+    """Whether it is a CDC file that comes after the load."""
+    name = cdc_name(key)
+    return name is not None and name.digits >= cdc_from
 
 
 def _reading(task: Task) -> Reading:

@@ -10,15 +10,16 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.core.raw_names import RawFile
+from glue_jobs.core.errors import blocked
+from glue_jobs.core.raw_names import RawFile, is_csv
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.schema import Schema
 from glue_jobs.core.work import Work
 from glue_jobs.spark.dms_files import check_keys
 from glue_jobs.spark.engine import DriverEngine, Engine, SparkEngine
-from glue_jobs.spark.net_changes import DELETE, POSITION, UPDATE, position
+from glue_jobs.spark.net_changes import DELETE, INSERT, POSITION, UPDATE, position
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_file import HeadOf, RawHead, is_csv, read_raw
+from glue_jobs.spark.raw_file import HeadOf, RawHead, read_raw
 from glue_jobs.spark.row_marks import BEFORE, OP, ROW
 
 FOOTER_THREADS = 16
@@ -49,8 +50,8 @@ def read_heads(
 
     engine: where much work may be done, as a look at CSV files is: each of them is read from start to end.
     """
-    parquet = [pair for pair in enumerate(files) if not is_csv(pair[1])]
-    texts = [pair for pair in enumerate(files) if is_csv(pair[1])]
+    parquet = [pair for pair in enumerate(files) if not is_csv(pair[1].key)]
+    texts = [pair for pair in enumerate(files) if is_csv(pair[1].key)]
     keeps = isinstance(engine, DriverEngine)
     with ThreadPoolExecutor(FOOTER_THREADS) as pool:
         heads = list(pool.map(HeadOf(place, reading, late, keeps), parquet))
@@ -83,7 +84,26 @@ def read_unit(place: Place, shape: Shape, unit: Unit) -> Iterator[pa.Table]:
     before = shape.key if set(shape.key) <= set(head.schema.images) else ()
     for table in read_raw(place, head, columns=shape.schema, row_groups=unit.row_groups, before=before):
         check_keys(table, shape.key, head.where)
+        _check_images(table, before, head)
         yield _in_order(table, before, head.ordinal)
+
+
+def _check_images(table: pa.Table, key: Sequence[str], head: RawHead) -> None:
+    """Refuse an insert with a before image: DMS gives one to updates only, so that it is a column of the source's own, and no other key."""
+    inserts = pc.equal(table[OP], pa.scalar(INSERT, pa.int8()))
+    for name in key:
+        image = table[BEFORE + name]
+        given = pc.not_equal(image, "") if pa.types.is_string(image.type) else pc.is_valid(image)  # in CSV null may be an empty text
+        if pc.any(pc.and_(inserts, given)).as_py():
+            raise blocked(
+                "before-image-unclear",
+                f"column {head.schema.images[name]!r} would be the before image of the key column {name!r}, and has a value in an insert",
+                where=f"file {head.where}",
+                expected="null, where a row is new",
+                found="a value",
+                todo="it is a column of the source's own: set the attribute BeforeImagePrefix to one that no column has, then reload"
+                " the table",
+            )
 
 
 def _in_order(table: pa.Table, before: Sequence[str], ordinal: int) -> pa.Table:

@@ -15,7 +15,7 @@ from glue_jobs.core.csv_columns import form_used
 from glue_jobs.core.csv_form import DETAIL
 from glue_jobs.core.dms_columns import OP_COLUMN, before_images
 from glue_jobs.core.paths import TablePath
-from glue_jobs.core.raw_names import RawFile, is_transactions
+from glue_jobs.core.raw_names import RawFile, is_csv, is_transactions
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Input
 from glue_jobs.core.schema import Schema, with_said_booleans
@@ -78,7 +78,7 @@ class HeadOf:
         """The head of a file with its place in the order. Raises TableBlocked that names the file."""
         ordinal, file = pair
         where = address(self.place, file)
-        if not is_csv(file):
+        if not is_csv(file.key):
             source = open_raw(self.place, file, keep=True) if self.keeps else _open_footer(self.place, file)
             parquet = open_dms(source, where)
             renamed = self.reading.renamed(where, parquet.schema_arrow.names, self.place.before_images)
@@ -102,10 +102,6 @@ class _Opener:
 
     def __call__(self) -> Any:
         return open_raw(self.place, self.file)
-
-
-def is_csv(file: RawFile) -> bool:
-    return not file.key.endswith(".parquet")
 
 
 def only_of(reading: Reading, file: RawFile) -> tuple[str, str] | None:

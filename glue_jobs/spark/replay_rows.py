@@ -6,7 +6,6 @@ other: each goes its own way through the changes after it.
 
 from __future__ import annotations
 
-import io
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -224,7 +223,7 @@ class ReplayRows:
         if not name:
             return arrow_schema(schema).empty_table()
         data = read_attachment(self._place.s3, self._place.lake, name)
-        return conform(pq.read_table(io.BytesIO(data), use_threads=False), schema, name)
+        return conform(pq.read_table(pa.BufferReader(data), use_threads=False), schema, name)
 
 
 def by_name(item: Input) -> tuple[CdcName, str]:

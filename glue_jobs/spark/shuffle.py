@@ -63,8 +63,7 @@ def merge_by_shuffle(engine: SparkEngine, place: Place, shape: Shape, heads: Seq
     joined = _joined(engine, place, shape, files, net)
     routed = _routed(engine, shape, joined, files, bin_of, place.limits.small_file_bytes)
     count = max(1, len(bins))
-    keys = [name for name, column in zip(plain_names(shape.schema), shape.schema, strict=True) if column.name in shape.key]
-    ready = routed.repartition(count, "bin").sortWithinPartitions("bin", "file", *_parts(shape), F.col("op") >= ARRIVES, *keys)
+    ready = routed.repartition(count, "bin").sortWithinPartitions(*(F.expr(text) for text in _order(shape)))
     rewriter = _Rewriter(place, shape, tuple(files))
     groups: list[_Group] = [
         group for row in ready.mapInArrow(carried_rows(rewriter), "groups binary").collect() for group in pickle.loads(bytes(row[0]))
@@ -77,6 +76,13 @@ def merge_by_shuffle(engine: SparkEngine, place: Place, shape: Shape, heads: Seq
         superseded,
         Counts(sum(c.inserted for c in counts), sum(c.updated for c in counts), sum(c.deleted for c in counts)),
     )
+
+
+def _order(shape: Shape) -> list[str]:
+    """How the rows of a bin are sorted, as Spark's expressions: a file's own first, whatever partition they leave for, then those that
+    come, by partition and key."""
+    keys = [name for name, column in zip(plain_names(shape.schema), shape.schema, strict=True) if column.name in shape.key]
+    return ["bin", "file", f"op >= {ARRIVES}", *_parts(shape), *keys]
 
 
 def _parts(shape: Shape) -> list[str]:
@@ -277,6 +283,8 @@ class _Rewriter:
         plain = np.where(ops == LEAVES, DELETE, np.where(ops == ARRIVES, UPDATE, ops)).astype(np.int8)
         rows = rows.drop_columns([OP]).append_column(OP, pa.array(plain))
         if at == NEW_FILE:
+            if (ops < ARRIVES).any():
+                raise RuntimeError("rows of a file were sorted behind those that come")  # they would stand twice
             images = sort_by_key(rows.drop_columns([OP]), self.shape.key)
             counts = Counts(inserted=rows.num_rows - arrives, updated=arrives)
             return _Group("", tuple(write_tables(self.place, self.shape, partition, [images])), counts)

@@ -22,7 +22,7 @@ from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.core.schema import Column, Schema, find
 from glue_jobs.core.schema_change import reconcile
 from glue_jobs.core.settings import Settings
-from glue_jobs.core.snapshot_plan import BY_COLUMN, Manifest, SnapshotPlan, Version, below, layout_of, with_inputs
+from glue_jobs.core.snapshot_plan import BY_COLUMN, Manifest, SnapshotPlan, Version, below, csv_columns, layout_of, with_inputs
 from glue_jobs.core.snapshot_sources import RUN_DATE_COLUMN, Source, check_columns, date_folder, differences, output_schema
 from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, first_failing, null_where, shown
 from glue_jobs.spark.dms_files import looks_like_timestamp
@@ -105,6 +105,9 @@ class SnapshotRows:
             partitions=_partitions(plan, version, files),
             rows=sum(file.rows for file in files),
             counts=Counts(input_rows=sum(head.rows for head in work.heads), backward=backward, table_rows=sum(f.rows for f in files)),
+            csv_columns=csv_columns(source),
+            csv_delimiter=source.csv_delimiter,
+            csv_null=source.csv_null,
         )
 
 

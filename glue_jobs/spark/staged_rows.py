@@ -64,7 +64,7 @@ def as_parquet(rows: pa.Table) -> bytes:
 
 def plain_lines(data: bytes) -> list[tuple[Any, ...]]:
     """The column names and the rows of what `as_parquet` wrote, in the values of plain_rows."""
-    rows = pq.read_table(io.BytesIO(data))
+    rows = pq.read_table(pa.BufferReader(data))
     return [tuple(rows.column_names), *plain_rows(rows)]
 
 

@@ -447,6 +447,18 @@ def test_another_error_of_a_commit_is_raised(table: StateTable, clients: Clients
         table.commit(PATH, COMMIT)
 
 
+@pytest.mark.parametrize("nothing", ["", "null", "NULL", "None", None])
+@pytest.mark.parametrize("attribute", ["Head", "Publishing"])
+def test_what_people_write_for_nothing_is_nothing(table: StateTable, attribute: str, nothing: str | None) -> None:
+    """The state reads it as none: a commit that found a value there would be refused for ever."""
+    given(table, Fence=7, **{"Head": "c1", attribute: nothing})
+
+    landed = table.commit(PATH, Commit(7, "" if attribute == "Head" else "c1", "c2"))
+
+    assert landed
+    assert (table.get(PATH) or {})["Head"] == "c2"
+
+
 CLEARS = [("Publishing", StateTable.clear_publishing), ("CatalogPending", StateTable.clear_catalog_pending)]
 
 

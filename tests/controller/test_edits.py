@@ -171,6 +171,16 @@ def test_unblock() -> None:
     assert state(**edit.values).skip_files == ("a.txt", "b.txt")
 
 
+def test_a_load_file_that_is_named_again_is_left_out_by_its_key() -> None:
+    """Its name alone means the file of the load before."""
+    item = state(SkipFiles="LOAD00000002.parquet,a.txt")
+
+    edit = edits.unblock(item, ["LOAD00000002.parquet", "a.txt"])
+
+    assert state(**edit.values).skip_files == ("LOAD00000002.parquet", "a.txt", item.path.raw.key + "LOAD00000002.parquet")
+    assert "SkipFiles" not in edits.unblock(state(**edit.values), ["LOAD00000002.parquet"]).values
+
+
 def test_unblock_of_a_table_without_a_block() -> None:
     """A block that the plan finds anew each time isn't in the item: only the skipped file is written."""
     edit = edits.unblock(state(), ["b.txt"])

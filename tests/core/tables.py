@@ -27,12 +27,15 @@ LOADED_AT = "2024-05-01 00:00:00"
 
 def cdc_key(number: int) -> str:
     """The key of the CDC file that DMS began `number` minutes after May 1st began."""
-    time = datetime(2024, 5, 1, tzinfo=timezone.utc) + timedelta(minutes=number)
-    return f"{FOLDER}{time:%Y%m%d-%H%M%S}000.parquet"
+    return f"{FOLDER}{named(number):%Y%m%d-%H%M%S}000.parquet"
 
 
-def cdc(number: int, etag: str = "", size: int = 10, modified: datetime = OLD) -> RawFile:
-    return RawFile(cdc_key(number), size, etag or f"e{number}", modified)
+def named(number: int) -> datetime:
+    return datetime(2024, 5, 1, tzinfo=timezone.utc) + timedelta(minutes=number)
+
+
+def cdc(number: int, etag: str = "", size: int = 10, modified: datetime | None = None) -> RawFile:
+    return RawFile(cdc_key(number), size, etag or f"e{number}", modified or min(named(number), OLD))
 
 
 def load(number: int = 1, etag: str = "l", modified: datetime = OLD) -> RawFile:

@@ -63,9 +63,19 @@ def test_a_definition_that_contradicts_itself(key: list[str], options: dict[str,
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize("schema", [(), (Column("a", "varchar"),), (Column(" a", "int"),), (Column("a", "int"), Column("A", "int"))])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        (),
+        (Column("a", "varchar"),),
+        (Column(" a", "int"),),
+        (Column("__op", "int"),),
+        (Column("a\tb", "int"),),
+        (Column("a", "int"), Column("A", "int")),
+    ],
+)
 def test_columns_that_no_table_can_have(schema: tuple[Column, ...]) -> None:
-    """None at all, of a type of other programs, with blanks around, twice to a reader that sees no case."""
+    """None at all, of a type of other programs, with blanks around, of a name that jobs need, twice to a reader that sees no case."""
     with pytest.raises(UsageError) as caught:
         define(schema, ())
 

@@ -16,6 +16,7 @@ from glue_jobs.core.paths import TablePath
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import Generation
 from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.work import input_of
 from tests.core.tables import (
     FOLDER,
     LOADED_AT,
@@ -121,6 +122,55 @@ def test_a_reload_waits_while_it_may_be_half() -> None:
     assert rest(action) == "reload-waits"
 
 
+def left_out(*files: RawFile) -> Snapshot:
+    """Of a load that these files were left out of."""
+    snapshot = loaded(loads=[load(1)])
+    return replace(snapshot, generation=replace(snapshot.generation, left_out=tuple(map(taken, files))))
+
+
+def test_a_name_that_is_left_out_means_the_file_as_it_was() -> None:
+    """DMS gives the same names to each load: a damaged file of one load takes no rows from the next."""
+    bad, new = load(2), load(2, etag="anew")
+    skips = {"SkipFiles": bad.base}
+
+    first = plan(NEW, load(1), bad, **skips)
+    again = plan(left_out(bad), load(1, etag="anew"), new, **skips)
+
+    assert first == TakeLoad((load(1),), False, "the first load", left_out=(bad,))
+    assert rest(plan(left_out(bad), load(1), bad, **skips)) == "up-to-date"
+    assert isinstance(again, TakeLoad)
+    assert (again.files, again.left_out) == ((load(1, etag="anew"), new), ())
+    assert isinstance(plan(left_out(bad), load(1), new, **skips), TakeLoad)
+
+
+def test_a_key_that_is_left_out_means_whatever_stands_there() -> None:
+    """So that a load of which the same file is damaged again can be taken."""
+    action = plan(left_out(load(2)), load(1, etag="anew"), load(2, etag="anew"), SkipFiles=f"{load(2).base},{load(2).key}")
+
+    assert isinstance(action, TakeLoad)
+    assert (action.files, action.left_out) == ((load(1, etag="anew"),), (load(2, etag="anew"),))
+
+
+def test_another_load_takes_the_place_of_one_that_was_undone() -> None:
+    """It may have fewer files. One of which a file is there as it was needs all of them."""
+    both = {file.key: taken(file) for file in (load(1), load(2))}
+    emptied = Snapshot(change="0000000002-000001-aaaaaaaa", awaited=both)
+
+    assert isinstance(plan(emptied, load(1, etag="anew")), TakeLoad)
+    assert stopped(plan(emptied, load(1))) == "awaited-file-gone"
+
+
+@pytest.mark.parametrize("blank", [False, True])
+def test_changes_of_other_tables_do_not_end_the_wait(blank: bool) -> None:
+    """Transaction files are shared: one that follows the load says nothing of this table."""
+    files = [load(1), load(2, modified=FRESH), RawFile("raw/changes/CDC_TXN-20240501120500000.csv", 10, "e", NOW)]
+    listing = replace(listing_of(*files[:2]), cdc=(files[2],), blank=frozenset({files[2].key} if blank else ()))
+
+    action = plan_table(state_of(loaded()), loaded(), listing, NOW, Limits())
+
+    assert rest(action) == "reload-waits"
+
+
 @pytest.mark.parametrize(
     ("files", "edits", "limits"),
     [
@@ -139,7 +189,7 @@ def test_a_reload_begins_when_cdc_follows_or_it_is_quiet(files: tuple[RawFile, .
 @pytest.mark.parametrize("edits", [{"Request": "reload"}, {"LastFullLoadDate": "2024-04-30"}, {"LastFullLoadDate": "null"}])
 def test_a_person_may_ask_for_a_reload(edits: dict[str, Any]) -> None:
     """By request, or by setting the load date back, as users of the AWS sample do."""
-    action = plan(loaded([cdc(1)], at=1), load(), cdc(1), cdc(2), **edits)
+    action = plan(loaded([cdc(LATER)], at=LATER), load(), cdc(LATER), cdc(LATER + 1), **edits)
 
     assert action == TakeLoad((load(),), True, "a person asked for it")
 
@@ -157,6 +207,36 @@ def test_a_reload_without_load_files_is_refused(snapshot: Snapshot) -> None:
 
 LATER = 60 * 31  # minutes: named an hour after the load's files were written
 TWO = [load(1), load(2)]
+
+
+@pytest.mark.parametrize(("minutes", "copied"), [(-10, True), (-11, False)])
+@pytest.mark.parametrize(("name", "is_old"), [(1, True), (LATER - 120, False)])
+def test_a_copied_folder_is_told_by_changes_as_young_as_the_load(minutes: int, copied: bool, name: int, is_old: bool) -> None:
+    """Their names are older by more than an hour. One that the table has not tells nothing: DMS leaves those of before."""
+    young = replace(cdc(name), modified=OLD + timedelta(minutes=minutes))
+    other = replace(cdc(2), modified=OLD)
+
+    files = (load(etag="new"), young, other)
+
+    action = plan(loaded([young], at=name), *files)
+
+    assert isinstance(action, Stopped if copied and is_old else TakeLoad)
+    assert not isinstance(action, Stopped) or action.by.code == "reload-unclear"
+    assert isinstance(plan(loaded([young], at=name), *files, Request="reload"), TakeLoad)
+    assert isinstance(plan(loaded([young], at=name, timestamp_column="ts"), *files), TakeLoad)
+
+
+def test_of_a_load_that_is_known_in_part_no_change_may_be_gone() -> None:
+    """One of its files was put back, corrected, or is no longer left out: the others are as they were. DMS would have written them anew,
+    if with the same bytes."""
+    snapshot = loaded([cdc(LATER), cdc(LATER + 1)], at=LATER + 1, loads=TWO)
+    snapshot = replace(snapshot, generation=replace(snapshot.generation, loads=tuple(map(input_of, TWO))))
+    anew = OLD + timedelta(hours=4)
+
+    assert isinstance(plan(snapshot, load(1), load(2, etag="new"), cdc(LATER), cdc(LATER + 1)), TakeLoad)
+    for second in (load(2, etag="new"), load(3)):
+        assert stopped(plan(snapshot, load(1), second, cdc(LATER + 1))) == "reload-without-file"
+    assert isinstance(plan(snapshot, load(1, modified=anew), load(2, etag="new", modified=anew), cdc(LATER + 1)), TakeLoad)
 
 
 def reloaded(*files: RawFile, snapshot: Snapshot | None = None, **edits: Any) -> object:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glue_jobs.core.schema import ARROW_TO_LAKE, SIMPLE_TYPES, Column, decimal_parts, find, is_type, lake_type, names, widened
+from glue_jobs.core.schema import (
+    ARROW_TO_LAKE,
+    SIMPLE_TYPES,
+    Column,
+    decimal_parts,
+    find,
+    is_column_name,
+    is_type,
+    lake_type,
+    names,
+    widened,
+)
 
 DECIMALS = st.integers(1, 38).flatmap(lambda precision: st.integers(0, precision).map(lambda scale: f"decimal({precision},{scale})"))
 TYPES = st.one_of(st.sampled_from(SIMPLE_TYPES), DECIMALS)
@@ -118,3 +132,12 @@ def test_a_column_is_found_by_its_exact_name() -> None:
     schema = (Column("id", "int"), Column("Name", "string"))
 
     assert (find(schema, "Name"), find(schema, "name"), names(schema)) == (schema[1], None, ("id", "Name"))
+
+
+def test_no_column_of_a_table_is_called_like_one_of_ours() -> None:
+    """All names that stand beside the lake's columns in a job are refused as names of columns."""
+    root = Path(__file__).parent.parent.parent / "glue_jobs"
+    ours = {name for source in root.rglob("*.py") for name in re.findall(r"\"(__[a-z]+_?)\"", source.read_text("utf-8"))}
+
+    assert {"__op", "__order"} <= ours
+    assert not {name for name in ours if is_column_name(name)}

@@ -111,6 +111,7 @@ def test_paths_are_separated_by_commas() -> None:
         (["--flag", "--path", "a"], {"flag": "", "path": "a"}),
         (["--enable-metrics"], {"enable-metrics": ""}),
         (["--JOB_NAME", "LoadInitial", "--enable-metrics", "true", "--job-bookmark-option", "x"], None),
+        (["true", "--JOB_NAME", "LoadInitial", "--enable-metrics", "true", "", "--job-bookmark-option", "x"], None),
         (["--path", "a", "--path", "b"], {"path": "b"}),
     ],
 )
@@ -121,7 +122,7 @@ def test_job_arguments_are_read_as_glue_gives_them(argv: list[str], expected: di
     assert parse_arguments(argv) == (glue if expected is None else expected)
 
 
-@pytest.mark.parametrize("argv", [["a"], ["-p", "a"], ["--"], ["--path", "a", "b"]])
+@pytest.mark.parametrize("argv", [["a"], ["-p", "a"], ["--"], ["--path", "a", "b"], ["true"], ["--JOB_NAME", "j", "b"]])
 def test_other_words_are_refused(argv: list[str]) -> None:
     """A typing error must not run the job on something else."""
     with pytest.raises(UsageError, match="unexpected argument"):

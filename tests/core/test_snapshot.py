@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glue_jobs.core import snapshot as snapshots
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.record import ChangeRecord, Counts, Generation, Input, from_json, to_json
 from glue_jobs.core.snapshot import (
+    CHECKPOINT_ALWAYS_AWAITED,
     CHECKPOINT_ALWAYS_FILES,
     CHECKPOINT_EVERY,
     Snapshot,
@@ -117,13 +119,33 @@ def cdc(day: int) -> Input:
 
 
 def test_a_checkpoint_forgets_inputs_long_before_the_window() -> None:
-    """Twice the late window is kept: no plan looks further back."""
+    """Twice the late window is kept: no plan looks further back. The newest skipped ones are kept beside: a reload must not take them."""
     inputs = {item.key: item for item in (*(cdc(day) for day in (1, 8, 9, 10)), Input("raw/LOAD00000001.parquet", "e"))}
     snapshot = Snapshot(applied=inputs, skipped=inputs, cursor=f"b/{cdc(10).key}")
 
     found = checkpoint_of(snapshot, 24.0)
 
-    assert found.applied == found.skipped == (cdc(8), cdc(9), cdc(10))
+    assert found.applied == (cdc(8), cdc(9), cdc(10))
+    assert found.skipped == tuple(inputs[key] for key in sorted(inputs))
+
+
+def test_a_checkpoint_names_so_many_skipped_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest, and all within the window."""
+    monkeypatch.setattr(snapshots, "SKIPPED_KEPT", 2)
+    inputs = {item.key: item for item in (cdc(day) for day in (1, 2, 3, 5, 10))}
+
+    kept = [checkpoint_of(Snapshot(skipped=inputs, cursor=f"b/{cdc(10).key}"), hours).skipped for hours in (1.0, 96.0)]
+
+    assert kept == [(cdc(5), cdc(10)), (cdc(2), cdc(3), cdc(5), cdc(10))]
+
+
+def test_while_much_is_awaited_a_small_table_has_a_checkpoint_every_so_many_records() -> None:
+    """It would be written with each batch of a backlog."""
+    many = {f"{number:014}.parquet": Input(f"{number:014}.parquet", "e") for number in range(CHECKPOINT_ALWAYS_AWAITED + 1)}
+
+    due = [checkpoint_due(Snapshot(awaited=many, chain=("x",) * length), 1) for length in (1, CHECKPOINT_EVERY)]
+
+    assert due == [False, True]
 
 
 def test_without_a_cursor_nothing_is_forgotten() -> None:
@@ -195,6 +217,7 @@ def test_records_tell_what_checkpoints_have_forgotten() -> None:
     snapshot = Snapshot(
         applied={cdc(9).key: cdc(9)},
         skipped={cdc(5).key: cdc(5)},
+        cursor=f"b/{cdc(9).key}",
         generation=Generation(1, (), "20240502"),
         known_from="20240508120000",
     )

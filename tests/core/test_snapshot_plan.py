@@ -118,6 +118,29 @@ def test_what_went_before_may_not_fit(now: list[RawFile], change: dict[str, Any]
     assert (reason in found) if reason else (found == ""), found
 
 
+CSV_LOAD = "LOAD00000001.csv"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "reason"),
+    [
+        (CSV_LOAD, {"csv_null": "\\N"}, "csv_null was '\\\\N'"),
+        (CSV_LOAD, {"csv_delimiter": ";"}, "csv_delimiter was ';'"),
+        (CSV_LOAD, {"csv_columns": ("name", "id")}, "the fields of CSV files were name, id"),
+        (CSV_LOAD, {"csv_columns": ()}, ""),
+        (LOAD, {"csv_null": "\\N", "csv_delimiter": ";", "csv_columns": ("name", "id")}, ""),
+    ],
+)
+def test_csv_files_that_would_be_read_otherwise_are_read_again(name: str, change: dict[str, Any], reason: str) -> None:
+    """Their rows would be others: a person has corrected the sources file. What older versions wrote does not say the order of fields."""
+    schema = (Column("id", "bigint"), Column("name", "string"))
+    before = replace(manifest(file(name)), schema=schema, **{"csv_columns": ("id", "name"), **change})
+
+    found = why_full(wish(schema="id bigint, name string"), count_files(wish(), listing(file(name))), before)
+
+    assert (reason in found) if reason else (found == ""), found
+
+
 def test_an_earlier_run_date_is_computed_in_full() -> None:
     """A file that counted before does not count any more."""
     before = manifest(file(LOAD), file(SECOND), file(THIRD))

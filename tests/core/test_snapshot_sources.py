@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.schema import Column, Schema
+from glue_jobs.core.settings import parse_arguments
 from glue_jobs.core.snapshot_sources import (
     check_columns,
     check_run_id,
@@ -60,6 +61,27 @@ def test_the_arguments_of_a_wish_say_the_same_wish() -> None:
 
 
 @pytest.mark.parametrize(
+    "entry",
+    [
+        {"csv_null": ""},
+        {"csv_null": "\\N"},
+        {"csv_delimiter": " "},
+        {"csv_delimiter": "\t", "csv_null": " "},
+        {"schema": {"id": "bigint", "unit price": "decimal(10,2)", "a,b": "int"}, "primary_keys": ["id", "a,b"]},
+        {"schema": '{"id": "bigint", "[x]": "int"}'},
+    ],
+)
+def test_what_an_argument_can_not_hold_as_it_is_arrives(entry: dict[str, Any]) -> None:
+    """Nothing and a blank, which an argument can't be; names with what divides names."""
+    ours = {"path": ENTRY["path"], "primary_keys": ["id"], **entry}
+    wish = read_wish(ASKED, ours, TODAY)
+    words = [word for name, text in wish_arguments(wish).items() for word in (f"--{name}", text)]
+
+    assert read_wish(parse_arguments(words), {}, date(1999, 1, 1)) == wish
+    assert read_wish(ASKED, ours, TODAY) != read_wish(ASKED, {"path": ENTRY["path"], "primary_keys": ["id"]}, TODAY)
+
+
+@pytest.mark.parametrize(
     ("given", "entry", "code", "said"),
     [
         ({"table": ""}, {}, "no-table", "no table is given"),
@@ -82,6 +104,7 @@ def test_the_arguments_of_a_wish_say_the_same_wish() -> None:
         ({}, {"schema": {"id": "biggest"}}, "bad-argument", "'id' of type 'biggest'"),
         ({}, {"schema": "id bigint, id int"}, "bad-argument", "id twice"),
         ({}, {"schema": 7}, "bad-argument", "schema can't be"),
+        ({}, {"schema": "[id bigint]"}, "bad-argument", "schema can't be '[id bigint]'"),
     ],
 )
 def test_what_can_not_be_meant_is_refused(given: dict[str, str], entry: dict[str, Any], code: str, said: str) -> None:

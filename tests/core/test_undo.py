@@ -192,6 +192,26 @@ def test_what_was_taken_since_is_awaited() -> None:
     assert made.values["LastIncrementalFile"] == cursor(1)
 
 
+def test_what_a_moved_cursor_waits_for_is_had_by_the_state_of_before() -> None:
+    """Any file of its name is waited for; the goal applied one of them."""
+    one, two = cdc(1), cdc(2)
+    head = replace(loaded([one], at=1), awaited={two.key: replace(taken(two), etag="")})
+    since = [batch(3, taken(one))]
+
+    assert undo(head, loaded([one, two], at=2), since).awaited == ()
+    assert [item.key for item in undo(head, loaded([one], at=1), since).awaited] == [two.key]
+
+
+def test_a_state_that_was_catching_up_waits_for_all_that_it_waited_for() -> None:
+    """Its cursor was moved back to before what it remembers of applied files."""
+    goal = replace(loaded([cdc(1)], at=1), awaited={cdc(number).key: replace(taken(cdc(number)), etag="") for number in (2, 7)})
+    goal = replace(goal, known_from="20240501000500")
+
+    made = undo(replace(goal, cursor=cursor(2)), goal, [batch(2, taken(cdc(2)))])
+
+    assert [item.key for item in made.awaited] == [cdc(2).key, cdc(7).key]
+
+
 def test_of_a_reload_only_its_own_files_are_awaited() -> None:
     """CDC files from before the load are covered by it."""
     before, after, again = cdc(1), cdc(5), load(etag="new")
@@ -278,7 +298,7 @@ def test_a_person_may_pass_over_an_awaited_file() -> None:
 
 def test_an_awaited_load_must_be_there_before_the_load_is_taken() -> None:
     """Half a load is none; one that was written anew is a newer load."""
-    snapshot = replace(Snapshot(), change=change(1), awaited={load(2).key: taken(load(2)), cdc(1).key: taken(cdc(1))})
+    snapshot = replace(Snapshot(), change=change(1), awaited={file.key: taken(file) for file in (load(1), load(2), cdc(1))})
     missing = blocked_for(lambda: plan(snapshot, load(1), Head=change(1)))
     newer = plan(snapshot, load(1), load(2, etag="anew"), Head=change(1))
 
@@ -295,3 +315,12 @@ def test_a_change_ends_the_waiting_for_what_it_took_or_passed() -> None:
 
     assert list(apply(parent, record).awaited) == [three.key]
     assert list(apply(parent, reload).awaited) == [three.key]
+
+
+def test_a_reload_waits_for_the_file_that_was_wanted_last() -> None:
+    """One that was written anew, taken as late, and undone; not for what was applied before it."""
+    old, new = taken(cdc(2)), replace(taken(cdc(2)), etag="new")
+    parent = replace(loaded([cdc(1), cdc(2)], at=2), change=change(1), awaited={new.key: new})
+    reload = replace(batch(2, taken(load()), kind="full-load", generation=Generation(2, (taken(load()),))), parent=change(1))
+
+    assert apply(parent, reload).awaited == {cdc(1).key: taken(cdc(1)), old.key: new}

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from botocore.awsrequest import AWSResponse
@@ -54,13 +55,15 @@ class Fault:
     _target: tuple[str, str, str] | None = field(default=None)
 
     def rule(self, wire: Wire) -> Rule:
+        numbers = count()  # not the length of wire.requests: threads that come together would both see the later one's
+
         def rule(request: Request, really: Callable[[], Any]) -> Any:
             def forward() -> Any:
                 if request.is_write:
                     self.effects.append(effect(request))
                 return really()
 
-            if len(wire.requests) - 1 == self.number and not self.hit:
+            if next(numbers) == self.number:
                 self.hit = True
                 self._target = _identity(request)
                 return self._happen(wire, request, forward)

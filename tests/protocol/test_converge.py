@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -170,7 +172,7 @@ def test_a_file_that_somebody_else_wrote_is_never_taken_for_ours(loaded: LakeTab
 
 
 def test_what_somebody_else_wrote_over_our_file_is_found_too(loaded: LakeTable, wire: Wire) -> None:
-    """Two data versions that differ: one of them isn't ours."""
+    """Two data versions that differ: one of them isn't ours, and has to go before ours counts again."""
     die(wire, loaded, "LoadIncremental", die_after(wire, Request.is_completion, 1))
     record = loaded.head()
     key = loaded.out_path.key + record.added[0].path
@@ -178,7 +180,16 @@ def test_what_somebody_else_wrote_over_our_file_is_found_too(loaded: LakeTable, 
 
     assert loaded.run("LoadIncremental") == 1
 
-    assert loaded.item()["LastRun"]["error"]["code"] == "foreign-write"
+    error = loaded.item()["LastRun"]["error"]
+    assert error["code"] == "foreign-write"
+    words = shlex.split(re.findall("`([^`]+)`", error["todo"])[0])
+    assert words[:3] == ["aws", "s3api", "delete-object"]
+    given = dict(zip(words[3::2], words[4::2], strict=True))
+    loaded.clients.s3.delete_object(Bucket=given["--bucket"], Key=given["--key"], VersionId=given["--version-id"])
+    loaded.remove("Blocked")
+    loaded.sync()
+    assert loaded.rows() == AFTER
+    assert loaded.verify() == []
 
 
 def hide_errors(code: str) -> Callable[[Forward], Any]:

@@ -317,6 +317,19 @@ def test_a_place_that_is_taken_is_refused(in_process: Clients) -> None:
     assert sorted(item["path"] for item in items.scan()) == before
 
 
+def test_no_table_is_made_over_files_that_could_not_be_adopted(in_process: Clients) -> None:
+    """The refused adoption has left an item, and the files are another program's."""
+    in_process.s3.put_object(Bucket="lake", Key="made/shop/refused/x.parquet", Body=b"no Parquet")
+    items = StateTable(in_process, IN_PROCESS["DMSLAKE_STATE_TABLE"])
+    items.create({"path": "lake/made/shop/refused/", "out_path": "s3://lake/made/shop/refused/", "Source": "none", "ActiveFlag": "true"})
+
+    with pytest.raises(DmslakeError) as caught:
+        create_table("s3://lake/made/shop/refused/", COLUMNS, environment=IN_PROCESS, **SETTINGS)
+
+    assert caught.value.code == "folder-not-empty"
+    assert "Head" not in items.get("lake/made/shop/refused/")
+
+
 def test_a_made_table_whose_item_is_gone_is_recovered(in_process: Clients) -> None:
     """As the refusal to make it again says: its first change wrote no file, and so left no trace but its record."""
     table = Made(in_process, "lost", primary_key="id")

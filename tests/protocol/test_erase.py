@@ -212,6 +212,23 @@ def test_under_the_name_that_a_column_had(make_table: TableMaker, keys: KeysFile
     assert table.rows() == [(2, "c@d")]
 
 
+def test_under_the_name_of_a_load_that_was_undone(make_table: TableMaker, keys: KeysFile) -> None:
+    """The rename came after it, in the generation before: its files have the older name as well."""
+    table = make_table(pa.schema([("id", pa.int64()), ("mail", pa.string())]))
+    table.edit(LoadQuietMinutes="0")
+    for rows in ([(2, "c@d")], [(1, "a@b"), (2, "c@d")]):
+        table.load(rows)
+        assert table.run("LoadInitial") == 0
+    assert table.run("Rollback", to="previous", resume="true") == 0, table.item()["LastRun"]
+    table.edit(Request="schema-rename:mail=email")
+    assert table.run() == 0
+    assert holds(table, "a@b", "mail")
+
+    erased(table, keys("a@b", column="email"), key="email")
+
+    assert (holds(table, "a@b", "mail"), table.rows()) == ([], [(2, "c@d")])
+
+
 def test_in_a_generation_whose_key_had_another_type(make_table: TableMaker, keys: KeysFile) -> None:
     """The number 1 of today was the text '1' before the reload."""
     table = make_table(pa.schema([("id", pa.string()), ("name", pa.string())]))

@@ -134,6 +134,23 @@ def test_what_is_asked_for_is_settled_before_the_first_file_is_written(
     assert second.read().sort_by("id").select(["id", "name"]).to_pydict() == {"id": [1, 2], "name": ["ONE", "two"]}
 
 
+def test_a_table_that_was_taken_back_to_nothing_is_a_source_too(
+    embedded_aws: EmbeddedAws, make_served_table: TableMaker, tmp_path: Path
+) -> None:
+    """The state between has no rows and no key; what was deleted by it is in the feed."""
+    source = make_served_table()
+    source.load([(1, "a"), (2, "b")])
+    assert source.run("LoadInitial") == 0
+    first = source.item()["Head"]
+    assert source.run("Rollback", undo=first) == 0
+
+    code = generate(embedded_aws, path=str(source.path), **{"from": first}, staging=str(tmp_path / "staging"))
+
+    assert code == 0
+    (feed,) = (tmp_path / "staging").rglob("*.parquet")
+    assert pq.read_table(feed).column("Op").to_pylist() == ["D", "D"]
+
+
 def test_a_record_is_read_no_more_often_for_more_changes(make_served_table: TableMaker, embedded_aws: EmbeddedAws, tmp_path: Path) -> None:
     """Each change's own key is told by the walk that reads them all: no change begins one of its own at the head."""
     table = make_served_table()

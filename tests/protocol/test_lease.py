@@ -126,8 +126,11 @@ def test_of_two_that_take_over_one_wins(table: LakeTable) -> None:
     assert table.item()["LeaseOwner"] == "first"
 
 
-def test_a_new_items_fence_starts_above_its_records(table: LakeTable) -> None:
-    """The item was deleted and made again: change ids must go on growing."""
+@pytest.mark.parametrize("nothing", [None, "", "null", "None"])
+def test_a_new_items_fence_starts_above_its_records(table: LakeTable, nothing: str | None) -> None:
+    """The item was deleted and made again, maybe with what people write for nothing: change ids must go on growing."""
+    if nothing is not None:
+        table.edit(Fence=nothing)
     write_record(table.clients.s3, table.out_path, minimal(id=str(ChangeId(7, 1, "0000000a"))))
 
     code = table.run("LoadInitial")

@@ -121,6 +121,23 @@ def test_undo_after_a_skip_keeps_the_skip(history: LakeTable) -> None:
     assert history.lineage()(changes(history)[-2]).details["state_of"] == skipping
 
 
+def test_a_reload_of_the_same_load_keeps_the_skip(history: LakeTable) -> None:
+    """What was left out for good is not in it: the table is as before."""
+    rolled_back(history, to="previous", skip="true", resume="true")
+    history.cdc([("U", (4, "four"))])
+    assert history.run() == 0
+    history.edit(Request="reload")
+
+    assert history.run("LoadInitial", load_quiet_minutes=0, load_start_margin_minutes=99999999) == 0
+    assert [history.run(batch_files=1) for _ in range(2)] == [0, 0]
+
+    assert history.snapshot().generation.number == 2
+    assert history.rows() == FIRST
+    history.cdc([("I", (9, "nine"))])
+    assert history.run() == 0
+    assert history.rows() == [*FIRST, (9, "nine")]
+
+
 def test_skip_over_a_reload_keeps_its_load_and_files_out(history: LakeTable) -> None:
     """Dropping a reload for good: neither its load files nor the CDC files before it are taken afterwards."""
     history.load([(7, "seven")])
@@ -187,6 +204,32 @@ def test_re_apply_of_one_change_leaves_the_later_ones_undone(history: LakeTable)
 
     assert history.rows() == FIRST
     assert "applies 1 raw file(s) again" in item["Paused"]
+
+
+def test_a_correction_that_stays_undone_keeps_the_pause(history: LakeTable) -> None:
+    """No raw file is pending for it: but the next batch would make it impossible to bring it back."""
+    second = changes(history)[-1]
+    history.edit(PrimaryKey="id,name")
+    assert history.run() == 0
+    rolled_back(history, undo=second)
+
+    item = rolled_back(history, reapply=second)
+    assert item.get("Paused")
+
+    assert "Paused" not in rolled_back(history, reapply="all")
+
+
+@pytest.mark.parametrize("asked", [{"Request": "reload"}, {"LastFullLoadDate": "1900-01-01 00:00:00"}])
+def test_a_reload_brings_the_new_key(history: LakeTable, asked: dict[str, str]) -> None:
+    """Asked for beside another PrimaryKey, it comes, and once: the rows are not made over first."""
+    history.edit(PrimaryKey="id,name", **asked)
+
+    assert history.run("LoadInitial", load_quiet_minutes=0) == 0
+    assert history.run("LoadInitial", load_quiet_minutes=0) == 0
+
+    kinds = [record.kind for record in history.lineage().back()]
+    assert kinds == ["full-load", "incremental", "incremental", "full-load"]
+    assert history.snapshot().primary_key == ("id", "name")
 
 
 def test_a_rollback_can_be_rolled_back(history: LakeTable) -> None:

@@ -190,6 +190,19 @@ def test_a_table_of_others_is_left_alone(table: SnapshotTable) -> None:
     assert table.location() == "s3://x/"
 
 
+def test_a_table_whose_snapshot_has_the_same_name_is_refused(table: SnapshotTable) -> None:
+    """`Orders` and `orders` are one name in the Glue catalog: the first one's readers keep its rows."""
+    table.take()
+    before = table.location()
+
+    error = table.run(table="Orders", keep="1", full="true")
+
+    assert error is not None
+    assert (error.code, "'orders'" in error.message + str(error)) == ("catalog-name-taken", True)
+    assert table.location() == before
+    assert names(table) == OLD
+
+
 def test_a_manifest_that_is_gone_or_damaged_is_not_guessed(table: SnapshotTable) -> None:
     """The current one stops the run; dropping the Glue table begins anew. A damaged one of the past is left alone by `--keep`."""
     table.take()

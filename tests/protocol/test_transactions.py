@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.lake import START
-from tests.protocol.wire import Wire
+from tests.protocol.wire import Request, Wire
 from tests.spark.csv_texts import csv_text
 from tests.spark.histories import check_history
 from tests.spark.tables import WorkTable
@@ -103,6 +103,30 @@ def test_each_table_takes_its_own_rows_in_their_order(shop: Shop) -> None:
     for each in (orders, lines):
         each.check_folder()
         proved(each)
+
+
+def test_a_file_without_rows_that_is_written_anew_is_read_anew(shop: Shop) -> None:
+    """What a run knows of it is of the bytes that it read."""
+    orders = shop.orders
+    key = shop.write(*BLANK, minute=7)
+    shop.write(*shop.of(orders, ("I", 7, "seven", 7)), minute=8)
+    wire, anew = Wire(), csv_text(shop.of(orders, ("I", 8, "eight", 8)))
+    written: list[str] = []
+
+    def rule(request: Request, really: Callable[[], Any]) -> Any:
+        answer = really()
+        if request.operation == "GetObject" and request.key.endswith(key) and not written:
+            written.append(key)
+            orders.clients.s3.put_object(Bucket=shop.bucket, Key=key, Body=anew)
+        return answer
+
+    wire.rule = rule
+    with wire.connected():
+        assert orders.run(listing_seconds="0", batch_files="1") == 0
+
+    assert written
+    assert orders.run() == 0
+    assert orders.rows() == [*LOADED, (7, "seven", 7), (8, "eight", 8)]
 
 
 @pytest.mark.parametrize(("ending", "limit"), [(".csv", "batch_files"), (".csv.gz", "batch_rows")])
@@ -200,8 +224,8 @@ def test_a_reload_goes_on_with_the_transactions_of_its_own_time(shop: Shop) -> N
     shop.write(*shop.of(table, ("U", 1, "applied", 0)))
     table.sync()
     shop.write(*shop.of(table, ("U", 2, "pending", 0)))
-    table.edit(LoadQuietMinutes="0")
     table.put_raw("LOAD00000001.parquet", table.parquet([("I", (1, "again", 1)), ("I", (2, "again", 2))]))
+    table.edit(LoadQuietMinutes="0", Request="reload")  # the older files are as young as the load, as in a folder that was copied
     shop.write(*shop.of(table, ("I", 5, "after", 5)), minute=1, since=datetime.now(timezone.utc))
 
     table.sync()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
 
+from infra.local.dms_files import cdc_file_name
 from tests.work_tables import MakeTable
 
 
@@ -81,7 +84,7 @@ def test_a_reload_in_the_numbered_folders_of_a_parallel_load_is_found(new_table:
     table = new_table()
     table.edit(LoadQuietMinutes="0")
     table.put_raw("20240101/LOAD00000001.parquet", table.parquet([("I", (1, "a", 1))]))
-    table.cdc([("U", (1, "b", 1))])
+    table.cdc([("U", (1, "b", 1))], name=cdc_file_name(datetime.now(timezone.utc) - timedelta(minutes=30)))
     table.sync()
 
     table.put_raw("20240101/LOAD00000001.parquet", table.parquet([("I", (1, "loaded again", 1))]))

@@ -138,6 +138,128 @@ def test_a_cursor_moved_far_back_finds_every_gap(make: Callable[[], WorkTable], 
     assert table.item()["LastIncrementalFile"] == str(table.path) + names[3]
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_a_file_that_vanishes_between_a_reload_and_its_batches_is_missed(make: Callable[[], WorkTable], place: int) -> None:
+    """Only the load was done yet, and the snapshot had forgotten all but the last file."""
+    table = make()
+    rows, name = table.rows(), raw_names(table)[place]
+    data = table.clients.s3.get_object(Bucket="raw", Key=table.path.raw.key + name)["Body"].read()
+    table.edit(Request="reload")
+    assert table.run("LoadInitial") == 0
+    assert [key.rsplit("/", 1)[-1] for key in table.snapshot().awaited] == raw_names(table)[:4]
+    table.delete_raw(name)
+
+    error = table.blocked(batch_files="1")
+
+    assert error["code"] == "awaited-file-gone"
+    assert name in error["message"]
+    assert [row[0] for row in table.rows()] == [1, 2]
+    table.put_raw(name, data)
+    table.sync(batch_files="1")
+    assert (table.rows(), table.snapshot().awaited) == (rows, {})
+
+
+def test_a_file_that_vanishes_while_a_moved_cursor_catches_up_is_missed(make: Callable[[], WorkTable]) -> None:
+    """A corrected one in its place is taken: that is why a person moves the cursor back."""
+    table = make()
+    names = raw_names(table)[:4]
+    table.put_raw(names[2], b"damaged")
+    table.edit(LastIncrementalFile=str(table.path) + "0.parquet")
+    assert table.blocked(batch_files="2")["code"] == "bad-raw-file"
+    assert table.item()["LastIncrementalFile"] == str(table.path) + names[1]
+    table.delete_raw(names[2])
+
+    error = table.blocked()
+
+    assert error["code"] == "awaited-file-gone"
+    assert names[2] in error["message"]
+    table.put_raw(names[2], table.parquet([("I", (5, "corrected", 0))]))
+    table.sync()
+    assert [row[1] for row in table.rows()] == ["loaded"] * 2 + ["inserted"] * 2 + ["corrected", "inserted"]
+    assert table.snapshot().awaited == {}
+
+
+def test_what_was_left_out_for_good_stays_out_of_a_reload_however_old_it_is(make: Callable[[], WorkTable]) -> None:
+    """A person moved the cursor over it; nothing of so long ago is remembered of applied files."""
+    table = make()
+    out, after, later = (named_after_now(minutes) for minutes in (10, 20, 30))
+    for number, name in ((10, out), (11, after)):
+        table.cdc([("I", (number, "inserted", 0))], name=name)
+    table.edit(LastIncrementalFile=str(table.path) + out)
+    table.sync()
+    table.cdc([("I", (12, "inserted", 0))], name=later)
+    table.sync()
+    rows = table.rows()
+    table.edit(Request="reload")
+
+    table.sync()
+
+    assert sorted(row[0] for row in table.rows()) == [1, 2, 3, 4, 5, 6, 11, 12]
+    assert table.rows() == rows
+
+
+def test_a_load_that_is_known_in_part_is_missed_a_change(make: Callable[[], WorkTable]) -> None:
+    """One of its files is corrected; a change from weeks ago has expired."""
+    table = make()
+    rows, gone = table.rows(), raw_names(table)[1]
+    data = table.clients.s3.get_object(Bucket="raw", Key=table.path.raw.key + gone)["Body"].read()
+    table.delete_raw(gone)
+    table.put_raw("LOAD00000002.parquet", table.parquet([("I", (2, "corrected", 0))]))
+
+    error = table.blocked()
+
+    assert (error["code"], gone in error["message"], table.rows()) == ("reload-without-file", True, rows)
+    table.put_raw(gone, data)
+    table.sync()
+    assert [row[:2] for row in table.rows()] == [(row[0], "corrected" if row[0] == 2 else row[1]) for row in rows]
+
+
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_a_folder_that_is_written_anew_loses_no_change(new_table: MakeTable, is_copy: bool) -> None:
+    """Its files are younger than their names, as after an encryption in place; only a person knows whether DMS loaded the table."""
+    table = new_table()
+    table.edit(LoadQuietMinutes="0", LateWindowHours="0")
+    names = [cdc_file_name(START + timedelta(days=day)) for day in (1, 2)]
+    loads = ["LOAD00000001.parquet", "LOAD00000002.parquet"]
+
+    def write(times: int) -> None:
+        for number, (name, load) in enumerate(zip(names, loads, strict=True), start=1):
+            table.put_raw(name, table.parquet([("U", (number, "changed", 0))] * times))
+            table.put_raw(load, table.parquet([("I", (number, "loaded", 0))] * times))
+
+    write(times=1)
+    table.sync()
+    rows = table.rows()
+    write(times=2)
+
+    error = table.blocked()
+
+    assert (error["code"], names[-1] in error["message"]) == ("reload-unclear", True)
+    assert table.rows() == rows == [(1, "changed", 0), (2, "changed", 0)]
+    table.edit(**({"SkipFiles": ",".join(loads)} if is_copy else {"Request": "reload"}))
+    table.sync()
+    assert table.rows() == (rows if is_copy else [(1, "loaded", 0), (2, "loaded", 0)])
+
+
+def test_a_file_that_was_written_again_is_not_inserted_twice(new_table: MakeTable) -> None:
+    """Without a primary key nothing tells that its rows are there."""
+    table = new_table()
+    table.edit(PrimaryKey="null")
+    table.load([(1, "loaded", 0)])
+    name = table.next_name()
+    table.cdc([("I", (2, "inserted", 0))], name=name)
+    table.sync()
+    table.put_raw(name, table.parquet([("I", (2, "inserted", 0)), ("U", (7, "no row", 0))]))
+
+    error = table.blocked()
+
+    assert (error["code"], name in error["message"], len(table.rows())) == ("file-written-again", True, 2)
+    table.edit(SkipFiles=name)
+    table.cdc([("I", (3, "inserted", 0))])
+    table.sync()
+    assert [row[0] for row in table.rows()] == [1, 2, 3]
+
+
 @pytest.mark.parametrize(("column", "left_out"), [("ts", True), (None, False)])
 def test_a_first_load_goes_on_from_its_own_commit_times(new_table: MakeTable, column: str | None, left_out: bool) -> None:
     """DMS loaded the table again before anybody read it, and left the CDC files of before: they would put old rows in the place of the

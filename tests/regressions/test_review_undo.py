@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pytest
 
 from glue_jobs.aws.clients import Clients
 from glue_jobs.protocol import table_run
+from infra.local.dms_files import cdc_file_name
 from tests.lake import LakeTable
 from tests.quick_aws import QuickAws
 
@@ -102,8 +103,9 @@ def test_an_older_late_file_does_not_win_after_a_skip_over_a_reload(make: Tables
 def test_no_gap_is_left_behind_a_load_that_was_only_asked_for(make: Tables) -> None:
     """Its file is the one that the older state has: it will not bring what was taken before it."""
     table = make()
-    first = take(table, ("I", (3, "three")))
-    name = table.next_name()
+    # Not much older than the load: else the folder would look like a copy.
+    older, name = (cdc_file_name(datetime.now(timezone.utc) - timedelta(minutes=minutes)) for minutes in (40, 30))
+    first = take(table, ("I", (3, "three")), name=older)
     take(table, ("I", (4, "four")), name=name)
     table.delete_raw(name)
     table.edit(Request="reload")

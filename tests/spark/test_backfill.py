@@ -189,6 +189,21 @@ def test_a_changed_key(new_table: MakeTable) -> None:
     assert table.last_run()["error"]["code"] == "backfill-not-possible"
 
 
+def test_it_does_not_answer_a_date_that_asks_for_a_load(new_table: MakeTable) -> None:
+    """The date that a person set back stays until there was a load."""
+    table = keeping(new_table)
+    load(table, 0, (1, "a", 1))
+    table.sync()
+    table.edit(LastFullLoadDate="1900-01-01 00:00:00")
+
+    backfilled(table)
+
+    assert table.item()["LastFullLoadDate"] == "1900-01-01 00:00:00"
+    table.sync(load_quiet_minutes="0")
+    assert [record.kind for record in table.lineage().back()] == ["full-load", "history", "full-load"]
+    assert table.item()["LastFullLoadDate"] != "1900-01-01 00:00:00"
+
+
 def test_calls_that_can_not_be_meant(new_table: MakeTable) -> None:
     """No rows yet; no history wanted; a dry run changes nothing."""
     table = keeping(new_table)

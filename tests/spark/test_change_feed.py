@@ -160,6 +160,26 @@ def test_spark_tells_the_same(busy: WorkTable, quick_spark: Any) -> None:
     assert Counter(map(tuple, frame.drop("_commit_timestamp").collect())) == Counter(row[:-1] for row in arrow_rows(busy, chosen))
 
 
+def test_spark_compares_keys_as_the_table_does(served_table: MakeTable, quick_spark: Any) -> None:
+    """Of a key that is spelled otherwise now the row was updated: it is not another row."""
+    columns = pa.schema([("qty", pa.int32()), ("name", pa.string())])
+    table = served_table(columns=columns, primary_key="name")
+    table.edit(KeyCollation="ci")
+    table.load([(1, "abc"), (2, "x")])
+    assert table.run("LoadInitial") == 0
+    table.cdc([("U", (3, "ABC")), ("I", (4, "y"))])
+    assert table.run() == 0
+    every = states(table)[-2:]
+
+    found = change_frame(quick_spark, place_of(table), "t", every)
+
+    (told,) = change_feed(place_of(table), "t", every)
+    assert found.columns == told.column_names
+    rows = Counter(tuple(row)[:3] for row in found.collect())
+    assert rows == Counter(tuple(row.values())[:3] for row in told.to_pylist())
+    assert rows[(1, "abc", "update_preimage")] == rows[(3, "ABC", "update_postimage")] == 1
+
+
 def test_spark_counts_rows_without_a_key(served_table: MakeTable, quick_spark: Any) -> None:
     """Two equal rows are two inserts; states that are alike have no changes; the time is the change's."""
     table = served_table(primary_key="null")

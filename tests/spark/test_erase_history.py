@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from glue_jobs.aws.objects import hide, list_files
 from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.history_table import history_lake
+from glue_jobs.core.paths import changes_folder
 from glue_jobs.protocol.table_run import TableRun
 from infra.local.dms_files import DmsRow
 from tests.spark.histories import history_of, versions
@@ -161,6 +163,32 @@ def test_a_history_whose_first_change_never_landed(new_table: MakeTable, tmp_pat
 
     assert (rows(table), details["rows_erased"], details["history_files_rewritten"]) == ([(2, "b", 2)], 1, 0)
     assert not [row for row in held(table) if row["id"] == 1]
+
+
+def test_a_history_that_was_purged_with_its_table(new_table: MakeTable, tmp_path: Path) -> None:
+    """The table was loaded again without one; the versions of the first one are there as long as S3 keeps them."""
+    table = keeping(new_table)
+    load(table, 0, (1, "a", 1), (2, "b", 2))
+    table.sync()
+    purge(table)
+    table.edit(History="false")
+    table.sync()
+    assert table.snapshot().history is None
+    assert [row["id"] for row in held(table)] == [1, 2] * 3
+
+    details = erase(table, keys_file(tmp_path, "id", 1))
+
+    assert (rows(table), details["rows_erased"], details["versions"]) == ([(2, "b", 2)], 1, 3)
+    assert not [row for row in held(table) if row["id"] == 1]
+
+
+def purge(table: WorkTable) -> None:
+    """What `forget --purge` leaves, with an item as a new one has it."""
+    s3, bucket = table.clients.s3, table.out_path.bucket
+    folders = [table.out_path, history_lake(table.out_path)]
+    prefixes = [folder.key for lake in folders for folder in (lake, changes_folder(lake))]
+    hide(s3, bucket, [file.key for prefix in prefixes for file in list_files(s3, bucket, prefix)])
+    table.remove("Head", "LastIncrementalFile", "LastFullLoadDate", "LastRun")
 
 
 def die(*_: object, **__: object) -> None:

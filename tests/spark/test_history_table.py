@@ -230,8 +230,10 @@ def test_a_table_without_a_key_is_loaded_and_then_blocked(new_table: MakeTable) 
     assert told(table, "id", "operation") == [(1, "insert")]
 
 
-def test_a_column_that_is_the_history_s_blocks_the_table(new_table: MakeTable) -> None:
-    table = keeping(new_table, columns=pa.schema([("id", pa.int64()), ("Operation", pa.string())]), timestamp_column=None)
+@pytest.mark.parametrize("name", ["Operation", "valid_from_year"])
+def test_a_column_that_is_the_history_s_blocks_the_table(new_table: MakeTable, name: str) -> None:
+    """Also that of one of its folders, which readers have as a column."""
+    table = keeping(new_table, columns=pa.schema([("id", pa.int64()), (name, pa.string())]), timestamp_column=None)
     table.load([(1, "a")])
 
     assert table.run("LoadInitial") == 1

@@ -98,6 +98,23 @@ def test_a_before_image_of_the_key_in_the_middle_is_asked_about(new_table: MakeT
     assert [column.name for column in table.head().schema] == columns.names
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+def test_a_before_image_of_an_insert_is_none(new_table: MakeTable, kind: pa.DataType) -> None:
+    """It is the source's own last column, whose values are no other rows' keys."""
+    columns = pa.schema([("id", kind), ("name", pa.string()), ("BI_id", kind)])
+    table = new_table(columns)
+    one, seven, nine = (pa.scalar(number).cast(kind).as_py() for number in (1, 7, 9))
+    table.load([(one, "a", seven), (seven, "b", nine)])
+    table.cdc([("U", (one, "x", seven)), ("I", (nine, "c", seven))])
+
+    error = table.blocked()
+
+    assert (error["code"], "'BI_id'" in error["message"], table.item().get("Head")) == ("before-image-unclear", True, None)
+    table.edit(BeforeImagePrefix="OLD_")
+    table.sync()
+    assert table.rows() == [(one, "x", seven), (seven, "b", nine), (nine, "c", seven)]
+
+
 def test_a_column_of_the_load_is_the_source_s_own(new_table: MakeTable) -> None:
     """Also if it is named as a before image of the key."""
     columns = pa.schema([("id", pa.int64()), ("BI_id", pa.int64()), ("name", pa.string())])

@@ -182,7 +182,8 @@ def test_a_reload_replaces_the_table_in_one_change(new_table: MakeTable) -> None
     """The same name with other content: its rows are the table, those of before are gone, older CDC files are not taken again."""
     table = new_table(partition_key="qty")
     table.load(_rows(1, 2, 3))
-    table.cdc([("I", row) for row in _rows(50)])
+    recent = cdc_file_name(datetime.now(timezone.utc) - timedelta(minutes=30))  # not as in a folder that was copied
+    table.cdc([("I", row) for row in _rows(50)], name=recent)
     table.sync()
     before = table.visible()
     table.edit(LoadQuietMinutes="0")

@@ -170,6 +170,19 @@ def test_a_wider_key_is_found_again(new_table: MakeTable) -> None:
     table.check_files()
 
 
+def test_a_float_that_folders_have_is_not_widened(new_table: MakeTable) -> None:
+    """The folder of the float 0.1 would be the double 0.1, which is another value than the row has."""
+    columns = pa.schema([("id", pa.int64()), ("rate", pa.float32())])
+    table = _loaded(new_table, columns, [(1, 0.1), (2, 0.5)], partition_key="rate")
+    table.cdc([("U", (2, 0.25))], columns=pa.schema([("id", pa.int64()), ("rate", pa.float64())]))
+    before = _mark(table)
+
+    error = table.blocked()
+
+    assert (error["code"], error["todo"]) == ("type-changed", "reload the table in DMS")
+    assert _unchanged(table, before)
+
+
 def test_a_large_table_is_widened_on_request_only(new_table: MakeTable) -> None:
     """Above widen_bytes rewriting it is a person's decision."""
     table = _loaded(new_table)

@@ -15,10 +15,10 @@ from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column
-from glue_jobs.spark.net_changes import UPDATE
+from glue_jobs.spark.net_changes import INSERT, UPDATE
 from glue_jobs.spark.place import Shape
 from glue_jobs.spark.reading import reading_place
-from glue_jobs.spark.shuffle import ARRIVES, COMES, NEW_FILE, _Rewriter
+from glue_jobs.spark.shuffle import ARRIVES, COMES, LEAVES, NEW_FILE, _order, _Rewriter, _Router
 from tests.spark.scenarios import Change, Row, Source
 from tests.spark.tables import WorkTable, texts
 from tests.work_tables import MakeTable
@@ -102,6 +102,48 @@ def _routed(*rows: tuple[int, int, str, int]) -> pa.RecordBatch:
     ids, ops, parts, files = zip(*rows, strict=True)
     columns = [pa.array(ids, pa.int64()), pa.array(parts), pa.array(ops, pa.int8()), pa.array(parts), pa.array(files, pa.int32())]
     return pa.record_batch([*columns, pa.array([0] * len(rows), pa.int32())], names=["c0", "c1", "op", "p0", "file", "bin"])
+
+
+@pytest.mark.parametrize(("home", "target"), [("open", "shipped"), ("open", "lost"), ("open", None), (None, "open")])
+def test_a_row_that_leaves_stays_with_its_file(home: str | None, target: str | None) -> None:
+    """Also where so many rows come to its partition that most of them go to new files: there it would be one of theirs."""
+    schema = (Column("id", "bigint"), Column("part", "string"))
+    shape = Shape("t", schema, ("id",), parse_partition_key("part"))
+    place = replace(reading_place({}, "raw", S3Uri("lake", "t/"), Limits(target_file_bytes=10)), change="c")
+    files = (DataFile("f", 1, 2, "", (home,)), DataFile("g", 1, 1, "", (target,)))
+    parts, ids = [target, *[home] * 5], [1, 10, 11, 12, 13, 14]
+    columns = [pa.array(ids), pa.array(parts), pa.array([UPDATE, *[INSERT] * 5], pa.int8()), pa.array(parts)]
+    joined = pa.record_batch([*columns, pa.array([0, *[None] * 5], pa.int32())], names=["c0", "c1", "op", "p0", "file"])
+    router = _Router(2, (files[0].partition, files[1].partition), {files[0].partition: 0, files[1].partition: 1}, {0: 0, 1: 1}, 2)
+    routed = [row for batch in router(iter([joined])) for row in batch.to_pylist() if row["bin"] == 0]
+
+    def place_of(row: dict[str, Any]) -> list[Any]:
+        """As Spark sorts by these expressions, null first."""
+        values = [row["op"] >= ARRIVES if text == f"op >= {ARRIVES}" else row[text] for text in _order(shape)]
+        return [(value is not None, value) for value in values]
+
+    ready = pa.Table.from_pylist(sorted(routed, key=place_of), router_schema())
+    groups = list(_Rewriter(place, shape, files)._groups(iter(ready.to_batches(max_chunksize=2))))
+
+    assert len(groups) > 1
+    for (at, _), rows in groups:
+        assert (LEAVES in rows["__op"].to_pylist()) == (at == 0 and 1 in rows["id"].to_pylist())
+    assert sorted(number for _, rows in groups for number in rows["id"].to_pylist()) == ids
+
+
+def test_a_row_of_a_file_is_never_written_as_a_new_one() -> None:
+    """Whatever put it among those: the merge fails, and nothing is committed."""
+    shape = Shape("t", (Column("id", "bigint"), Column("part", "string")), ("id",), parse_partition_key("part"))
+    place = replace(reading_place({}, "raw", S3Uri("lake", "t/"), Limits()), change="c")
+    rows = pa.table({"id": [1], "part": ["a"], "__op": pa.array([LEAVES], pa.int8())})
+
+    with pytest.raises(RuntimeError, match="sorted behind"):
+        _Rewriter(place, shape, ())._rewrite((NEW_FILE, ("a",)), rows)
+
+
+def router_schema() -> pa.Schema:
+    """Of a batch as it reaches the rewriter."""
+    return _routed((1, COMES, "b", NEW_FILE)).schema
 
 
 def test_rows_that_come_are_written_before_all_are_there() -> None:

@@ -81,8 +81,9 @@ class Play(Hands):
         self.run(table, "Rollback", to=first)
         self.run(table, "Rollback", reapply="all")
         table.load([(1, "a"), (7, "z")], number=2)
-        table.edit(Request="reload")
+        table.edit(Request="reload", LoadQuietMinutes=0)
         self.run(table, "LoadInitial")
+        assert len(table.rows()) == 4, table.rows()  # the reload did not wait
         table.edit(PartitionKey="null", Request="repartition")
         self.run(table, "LoadIncremental")
         self.run(table, "Rollback", to="previous", resume="true")

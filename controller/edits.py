@@ -165,9 +165,10 @@ def unblock(state: TableState, skip_files: Sequence[str]) -> Edit:
     values: dict[str, Any] = {}
     lines = [f"{state.path}: was blocked: {state.blocked.message}" if state.blocked else f"{state.path}: its item holds no block"]
     fresh = [name for name in dict.fromkeys(skip_files) if name not in state.skip_files]
-    # DMS gives the same names to each load: of one that is named already the file may be another one by now, and be left out as well.
-    keys = [state.path.raw.key + name for name in dict.fromkeys(skip_files) if name in state.skip_files and load_number(name)]
-    fresh += [key for key in keys if key not in state.skip_files]
+    # DMS gives the same names to each load: of one that is named already the file may be another one by now, and block the table as well.
+    again = [name for name in dict.fromkeys(skip_files) if name in state.skip_files and load_number(name)]
+    said = state.blocked.message if state.blocked else ""
+    fresh += [key for name in again if name in said and (key := state.path.raw.key + name) not in state.skip_files]
     if fresh:
         values["SkipFiles"] = ",".join((*state.skip_files, *fresh))
         lines.append(f"left out for good: {', '.join(fresh)}")

@@ -37,15 +37,15 @@ class Finish:
 class TakeLoad:
     """Load the table from its load files. reload: it replaces what is there.
 
-    gone: CDC files that were applied since the same load and are not there as they were. All are from before its files were written; which
-    of them belong to the load is known when it is read (`check_gone`). left_out: load files that a person wants to be left out.
+    gone: files of the same load, and CDC files that were applied since, that are no longer there. All are from before its files were
+    written; which of them belong to the load is known when it is read (`check_gone`). left_out: those of the new generation.
     """
 
     files: tuple[RawFile, ...]
     reload: bool
     reason: str
     gone: tuple[Input, ...] = ()
-    left_out: tuple[RawFile, ...] = ()
+    left_out: tuple[Input, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class TakeBatch:
     """Apply CDC files. context: files applied before that are ranked again because `files` came late.
 
     skipped: files that a person skipped, by the cursor or by name; remaining: pending files beyond this batch. blank: keys of those
-    among `files` that are known to have no row of the table.
+    among `files` that are known to have no row of the table. left_out: those of the generation, with what a person added since.
     """
 
     files: tuple[RawFile, ...]
@@ -63,6 +63,7 @@ class TakeBatch:
     remaining_bytes: int = 0
     late: bool = False
     blank: frozenset[str] = frozenset()
+    left_out: tuple[Input, ...] = ()
 
     @property
     def size_bytes(self) -> int:

@@ -90,8 +90,8 @@ def _check_once(state: TableState, snapshot: Snapshot, file: RawFile) -> None:
         where=f"s3://{state.path.bucket}/{file.key}",
         expected=f"ETag {before.etag}",
         found=f"ETag {file.etag}",
-        todo=f"if it was only copied, keep the rows: `dmslake unblock {state.path.in_shell} --skip-file {file.base}`; if it has other rows,"
-        f" `dmslake reload {state.path.in_shell}`",
+        todo=f"if it has other rows, `dmslake reload {state.path.in_shell}`; if it was only copied, keep the rows:"
+        f" `dmslake unblock {state.path.in_shell} --skip-file {file.base}` (a reload would leave it out, too)",
     )
 
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from dataclasses import replace
 from datetime import datetime
 
-from glue_jobs.core.actions import Action, Finish, Rest, Rewrite, Stopped, SyncHistory, Truncate
+from glue_jobs.core.actions import Action, Finish, Rest, Rewrite, Stopped, SyncHistory, TakeBatch, Truncate
 from glue_jobs.core.batch_plan import next_batch
 from glue_jobs.core.collation import collation_of, is_same_key
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.load_plan import asks_reload, load_due
+from glue_jobs.core.load_plan import asks_reload, left_out_loads, load_due
 from glue_jobs.core.raw_gone import truncate_due
-from glue_jobs.core.raw_names import RawListing, cdc_name, is_ahead, load_number
+from glue_jobs.core.raw_names import DIGITS, CdcName, RawListing, cdc_name, is_ahead, load_number
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import PERSON_ATTRIBUTES, BlockedBy, TableState
+
+# Of these the job may know more than the controller, which would start one for each new file.
+_LATER_CHANGES_CURE_NOTHING = frozenset({"reload-unclear", "reload-without-file"})
 
 
 def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action:
@@ -32,22 +36,30 @@ def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: 
         return Rest("inactive", f"ActiveFlag is not true; `dmslake activate {state.path.in_shell} --primary-key …`")
     if state.paused:
         return Rest("paused", state.paused)
-    if state.blocked and state.blocked.signature in ("", signature(state, listing)):  # made where it is needed: it takes as long as a plan
+    if state.blocked and _is_as_then(state.blocked, state, listing):
         return Stopped(state.blocked, known=True)
     try:
         return _plan(state, snapshot, listing, now, limits)
     except TableBlocked as error:
-        return Stopped(blocked_by(error, signature(state, listing)))
+        return Stopped(blocked_by(error, signature(state, listing), now))
 
 
-def blocked_by(error: TableBlocked, mark: str) -> BlockedBy:
-    return BlockedBy(error.code, error.message, error.todo, mark)
+def blocked_by(error: TableBlocked, mark: str, now: datetime) -> BlockedBy:
+    """The block by the error, found `now`, with the signature `mark`."""
+    return BlockedBy(error.code, error.message, error.todo, f"{mark}@{now:{DIGITS}}" if error.code in _LATER_CHANGES_CURE_NOTHING else mark)
 
 
-def signature(state: TableState, listing: RawListing) -> str:
-    """A digest of what a block was decided on: a person's attributes and the raw files listed. A change of it means: try again."""
+def _is_as_then(by: BlockedBy, state: TableState, listing: RawListing) -> bool:
+    mark, _, until = by.signature.partition("@")
+    return not mark or mark == signature(state, listing, until)  # made where it is needed: it takes as long as a plan
+
+
+def signature(state: TableState, listing: RawListing, until: str = "") -> str:
+    """A digest of what a block was decided on: a person's attributes and the raw files listed, CDC files named after `until` (digits, ''
+    for never) left out. A change of it means: try again."""
     person = {name: str(state.item.get(name, "")) for name in PERSON_ATTRIBUTES}
-    files = sorted((file.key, file.etag) for file in listing.loads + listing.cdc + listing.foreign)
+    cdc = [file for file in listing.cdc if not until or (cdc_name(file.key) or CdcName("", "")).digits <= until]
+    files = sorted((file.key, file.etag) for file in (*listing.loads, *cdc, *listing.foreign))
     text = json.dumps([person, files, state.head], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -76,7 +88,8 @@ def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datet
     emptied = truncate_due(state, snapshot, listing, now)
     if emptied:
         return Truncate(emptied)
-    return history_due(state, snapshot) or next_batch(state, snapshot, listing, limits)
+    action = history_due(state, snapshot) or next_batch(state, snapshot, listing, limits)
+    return replace(action, left_out=left_out_loads(state, snapshot, listing)) if isinstance(action, TakeBatch) else action
 
 
 def history_due(state: TableState, snapshot: Snapshot) -> SyncHistory | None:

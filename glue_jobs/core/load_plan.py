@@ -18,21 +18,19 @@ _CLEARLY = timedelta(hours=1)  # a CDC file is written within its task's batch i
 
 
 def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
-    loads = _wanted_loads(state, snapshot, listing)
-    wanted = {file.key for file in loads}  # a load may have thousands of files
-    left_out = tuple(file for file in listing.loads if file.key not in wanted)
-    if not state.head or snapshot.is_empty:
-        return _first_load(snapshot, loads, left_out) if loads else _asked_without_load(state)
+    loads, left_out = _wanted_loads(state, snapshot, listing), left_out_loads(state, snapshot, listing)
+    if not loads and (not state.head or snapshot.is_empty):
+        return _asked_without_load(state)
     fresh, asked = fresh_loads(snapshot, loads), asks_reload(state, snapshot)
+    if not state.head or snapshot.is_empty:
+        is_other = _is_other_load(snapshot, loads)
+        if is_other and not asked:
+            _check_no_copy(state, snapshot, listing, loads, limits)
+        return TakeLoad(loads, is_other, "the first load", left_out=left_out)
     if not fresh and not asked:
         return None
     if not loads:
         return _asked_without_load(state)
-    written = written_at(snapshot, loads)
-    if not (asked or snapshot.timestamp_column or state.timestamp_column):
-        _check_no_copy(state, snapshot, listing, written - timedelta(minutes=limits.load_start_margin_minutes))
-    gone = _gone(state, snapshot, listing, loads=not fresh) if _is_again(snapshot, loads) else ()
-    check_gone(state, snapshot, gone, written.strftime(DIGITS))
     reason = "a person asked for it" if asked else f"{len(fresh)} load file(s) are new or changed, first {fresh[0].base}"
     quiet = timedelta(minutes=limits.load_quiet_minutes if state.load_quiet_minutes is None else state.load_quiet_minutes)
     newest = max(file.modified for file in loads)
@@ -42,12 +40,23 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
             "reload-waits",
             f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file follows it",
         )
+    if not asked:
+        _check_no_copy(state, snapshot, listing, loads, limits)
+    gone = _gone(state, snapshot, listing) if _is_again(snapshot, loads) else ()
+    check_gone(state, snapshot, gone, written_at(snapshot, loads).strftime(DIGITS))
     return TakeLoad(loads, True, reason, gone, left_out)
 
 
+def left_out_loads(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[Input, ...]:
+    """The load files that a person leaves out, as they were when the table first met them."""
+    found = {file.key: input_of(file) for file in listing.loads if state.skips(file.key)}
+    found.update((item.key, item) for item in snapshot.generation.left_out if state.skips(item.key))
+    return tuple(item for _, item in sorted(found.items()))
+
+
 def _wanted_loads(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[RawFile, ...]:
-    """Not those that a person leaves out. DMS gives the same names to each load: a name means the file as the load found it that left it
-    out first; only a whole key means whatever stands there."""
+    """Not those that a person leaves out. DMS gives the same names to each load: a name means the file that the table first met after it
+    was said; only a whole key means whatever stands there."""
     then = {item.key: item.etag for item in snapshot.generation.left_out}
 
     def is_another(file: RawFile) -> bool:
@@ -99,19 +108,22 @@ def _is_again(snapshot: Snapshot, loads: Sequence[RawFile]) -> bool:
     return loads_again(snapshot.generation.loads, [input_of(file) for file in loads])
 
 
-def _check_no_copy(state: TableState, snapshot: Snapshot, listing: RawListing, since: datetime) -> None:
-    """Refuse a load where CDC files that the table has were written with it, `since` then, and are older by their names: the raw folder
-    was copied, or written anew in place, its load is no other one, and the changes from before the copy belong to it. Asked only where no
-    commit time tells when the load began."""
+def _check_no_copy(state: TableState, snapshot: Snapshot, listing: RawListing, loads: Sequence[RawFile], limits: Limits) -> None:
+    """Refuse a load where CDC files that the table has, or had before an undo, were written with it and are older by their names: the raw
+    folder was copied, or written anew in place, its load is no other one, and the changes from before the copy belong to it. Asked only
+    where no commit time tells when the load began."""
+    if snapshot.timestamp_column or state.timestamp_column:
+        return
+    since = written_at(snapshot, loads) - timedelta(minutes=limits.load_start_margin_minutes)
     old = (since - _CLEARLY).strftime(DIGITS)
-    young = (file for file in listing.cdc if file.modified >= since and file.key in snapshot.applied)
+    young = (file for file in listing.cdc if file.modified >= since and (file.key in snapshot.applied or file.key in snapshot.awaited))
     found = next((file for file in young if (name := cdc_name(file.key)) and name.digits < old), None)
     if found is None:
         return
     path = state.path.in_shell
     raise blocked(
         "reload-unclear",
-        "load files are new, and so is a CDC file that the table has and that is older by its name: a new load, or copied files",
+        "load files are new, and so is a CDC file that the table has or had and that is older by its name: a new load, or copied files",
         where=f"s3://{state.path.bucket}/{found.key}",
         expected="CDC files from before a new load as old as their names",
         found=f"written {found.modified:%Y-%m-%d %H:%M:%S}",
@@ -121,13 +133,13 @@ def _check_no_copy(state: TableState, snapshot: Snapshot, listing: RawListing, s
     )
 
 
-def _gone(state: TableState, snapshot: Snapshot, listing: RawListing, *, loads: bool) -> tuple[Input, ...]:
-    """The generation's load files (`loads`), and the CDC files that were applied since or are awaited, that are not there as they were."""
-    there = {file.key: file.etag for file in (*listing.loads, *listing.cdc)}
+def _gone(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[Input, ...]:
+    """The generation's load files, and the CDC files that were applied since or are awaited, that are no longer there. One that was
+    written again is there: a load takes what the raw files are now."""
+    there = {file.key for file in (*listing.loads, *listing.cdc)}
     cdc = [item for item in {**snapshot.applied, **snapshot.awaited}.values() if cdc_name(item.key) and not item.is_blank]
     cdc.sort(key=lambda item: (cdc_name(item.key) or ("", ""), item.key))
-    known = (*(snapshot.generation.loads if loads else ()), *cdc)
-    return tuple(item for item in known if not item.matches(there.get(item.key)) and not state.skips(item.key))
+    return tuple(item for item in (*snapshot.generation.loads, *cdc) if item.key not in there and not state.skips(item.key))
 
 
 def check_gone(state: TableState, snapshot: Snapshot, gone: Sequence[Input], cdc_from: str) -> None:
@@ -142,23 +154,23 @@ def check_gone(state: TableState, snapshot: Snapshot, gone: Sequence[Input], cdc
     why = "a reload from the load files that the table has was asked for"
     if not asks_reload(state, snapshot):
         why = "some load files are new, others are those that the table has"
-        wish = f"leave out the load files that are new: `dmslake unblock {state.path.in_shell} --skip-file NAME`"
+        wish = f"leave out the load files that are new: `dmslake unblock {state.path.in_shell} --skip-file NAME`; if DMS loaded the table"
+        wish += " anew, remove the load files of before, or leave them out"
     raise blocked(
         "reload-without-file",
-        f"{why}, and {len(needed)} raw file(s) that its rows come from are not there as they were",
+        f"{why}, and {len(needed)} raw file(s) that its rows come from are gone",
         where=f"s3://{state.path.bucket}/{first.key}",
-        expected=f"ETag {first.etag}",
-        found="no such object, or another ETag",
+        expected="the file",
+        found="no such object",
         todo=f"reload the table in DMS, or put the file back, or {f'{skip}, or ' if cdc_name(first.key) else ''}keep the rows: {wish}",
     )
 
 
-def _first_load(snapshot: Snapshot, loads: tuple[RawFile, ...], left_out: tuple[RawFile, ...]) -> TakeLoad:
-    """The load of a table that has no rows. After an undo of everything, a load other than the undone one is a reload like any: the
-    CDC files from before it are not its own."""
+def _is_other_load(snapshot: Snapshot, loads: Sequence[RawFile]) -> bool:
+    """Of a table that has no rows: after an undo of everything, a load other than the undone one is a reload like any, and the CDC files
+    from before it are not its own."""
     undone = {key: item.etag for key, item in snapshot.awaited.items()}
-    fresh = bool(undone) and any(undone.get(file.key) != file.etag for file in loads)
-    return TakeLoad(loads, fresh, "the first load", left_out=left_out)
+    return bool(undone) and any(undone.get(file.key) != file.etag for file in loads)
 
 
 def _asked_without_load(state: TableState) -> Action | None:

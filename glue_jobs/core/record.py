@@ -85,12 +85,12 @@ class Input:
 @dataclass(frozen=True)
 class Generation:
     """One full load and all that was applied on it. cdc_from: digits of the first CDC name that belongs to it, '' for all. left_out: load
-    files that a person left out of it, as they were then."""
+    files that a person leaves out by name, as they were when the table first met them; what is known of them grows with time."""
 
     number: int = 0
     loads: tuple[Input, ...] = ()
     cdc_from: str = ""
-    left_out: tuple[Input, ...] = ()
+    left_out: tuple[Input, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

@@ -106,12 +106,14 @@ def apply(parent: Snapshot, record: ChangeRecord, *, with_files: bool = True) ->
         files = _files_after(parent, record) if with_files else {}
         same = parent.generation.number == record.generation.number
         inputs = {item.key: item for item in record.inputs}
-        applied = {**(parent.applied if same else {}), **inputs}
+        waiting = _waiting(parent, record)
+        kept = _kept(waiting, record)
+        applied = {**(parent.applied if same else {}), **kept, **inputs}
         left_out = {key: item for key, item in parent.skipped.items() if key not in inputs}  # a replay may take what was skipped
-        skipped = {**(left_out if same else {}), **{item.key: item for item in record.skipped}}
+        skipped = {**(left_out if same else {}), **{item.key: item for item in record.skipped if item.key not in kept}}
         if _goes_back(parent.cursor, record.cursor_after):
             skipped = dict(_up_to_cursor(skipped, record.cursor_after))
-        awaited = _still_awaited(_waiting(parent, record), parent.cursor, record, {**inputs, **skipped}, same)
+        awaited = _still_awaited(waiting, parent.cursor, record, {**inputs, **skipped, **kept}, same)
         known_from = parent.known_from if same else ""
         chain = (*record.chain, record.id)
     return Snapshot(
@@ -151,20 +153,21 @@ def _goes_back(before: str, after: str) -> bool:
 
 
 def _waiting(parent: Snapshot, record: ChangeRecord) -> Mapping[str, Input]:
-    """What the parent awaits, and what it had applied and the change makes pending again. A person who moves the cursor back wants what is
-    there now, which may be corrected files, as does one who corrects a load file. If the very load is loaded again, the changes after it
-    are to be those that they were."""
+    """What the parent awaits, and what it had applied and the change makes pending again. A person who moves the cursor back, or loads the
+    same load again, wants what is there now, which may be corrected files."""
     goes_back = bool(record.inputs) and _goes_back(parent.cursor, record.cursor_after)
     is_again = record.kind == "full-load" and loads_again(parent.generation.loads, record.generation.loads)
     if not (goes_back or is_again):
         return parent.awaited
-    had = {key: item for key, item in parent.applied.items() if cdc_name(key) and not item.is_blank}
-    by_name = {key: replace(item, etag="") for key, item in had.items()}
+    had = {key: replace(item, etag="") for key, item in parent.applied.items() if cdc_name(key) and not item.is_blank}
     if goes_back:
-        return {**parent.awaited, **{key: item for key, item in by_name.items() if not _is_behind(key, record.cursor_after)}}
-    known = {(item.key, item.etag) for item in parent.generation.loads}
-    is_whole = all((item.key, item.etag) in known for item in record.generation.loads)
-    return {**(had if is_whole else by_name), **parent.awaited}
+        return {**parent.awaited, **{key: item for key, item in had.items() if not _is_behind(key, record.cursor_after)}}
+    return {**had, **parent.awaited}
+
+
+def _kept(waiting: Mapping[str, Input], record: ChangeRecord) -> dict[str, Input]:
+    """What a person passes over that the table had applied: where the cursor was only moved back and forth, its rows are still there."""
+    return {item.key: item for item in record.skipped if item.key in waiting and not waiting[item.key].etag}
 
 
 def loads_again(before: Sequence[Input], files: Sequence[Input]) -> bool:

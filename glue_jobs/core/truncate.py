@@ -19,7 +19,7 @@ def truncated(snapshot: Snapshot, reason: str) -> Work:
         schema=snapshot.schema,
         primary_key=snapshot.primary_key,
         partitioning=snapshot.partitioning,
-        generation=Generation(snapshot.generation.number + 1, (), snapshot.generation.cdc_from),
+        generation=Generation(snapshot.generation.number + 1, (), snapshot.generation.cdc_from, snapshot.generation.left_out),
         superseded=tuple(sorted(snapshot.files)),
         counts=Counts(deleted=snapshot.rows),
         timestamp_column=snapshot.timestamp_column,

@@ -220,9 +220,15 @@ def _generation(head: Snapshot, goal: Snapshot, since: Iterable[ChangeRecord]) -
     """The goal's. The empty table keeps which CDC files belong to the load that is pending again, the last one: older ones would put
     older rows in the place of the load's."""
     if not goal.is_empty:
-        return goal.generation
+        return _with_left_out(goal.generation, head.generation)
     last = next((record.generation for record in since if record.kind == "full-load"), head.generation)
-    return replace(goal.generation, cdc_from=last.cdc_from)
+    return replace(_with_left_out(goal.generation, head.generation), cdc_from=last.cdc_from)
+
+
+def _with_left_out(generation: Generation, head: Generation) -> Generation:
+    """With what the head knows of load files that a person leaves out: it is of the raw files, not of the rows."""
+    known = {item.key: item for item in (*generation.left_out, *head.left_out)}
+    return replace(generation, left_out=tuple(item for _, item in sorted(known.items())))
 
 
 def _is_pending(state: TableState, goal: Snapshot, item: Input) -> bool:
@@ -249,7 +255,7 @@ def _skipping(head: Snapshot, goal: Snapshot, pending: Mapping[str, Input]) -> S
     return replace(
         goal,
         cursor=max(cursors, key=lambda cursor: cdc_name(cursor) or CdcName("", "")),
-        generation=generation,
+        generation=_with_left_out(generation, head.generation),
         last_full_load=max(head.last_full_load, goal.last_full_load),
         applied=applied,
         skipped={key: item for key, item in skipped.items() if not item.matches(has.get(key)) and _is_of(key, generation)},

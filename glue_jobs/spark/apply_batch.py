@@ -13,7 +13,7 @@ from glue_jobs.core.actions import TakeBatch
 from glue_jobs.core.bins import groups
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import check_partitioning
-from glue_jobs.core.raw_names import CdcName, cdc_name, is_transactions
+from glue_jobs.core.raw_names import CdcName, cdc_name, is_ahead, is_transactions
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import DataFile, Generation, Input
 from glue_jobs.core.schema import Schema, find
@@ -70,20 +70,21 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         timestamp, _ = find_timestamp(engines.for_bytes(action.size_bytes), place, "", fresh)
     backward = sum(backward_steps(place, head, timestamp) for head in fresh) if timestamp and len(fresh) <= BACKWARD_CHECK_FILES else 0
     input_rows = sum(head.rows for head in fresh)
+    cursor = state.cursor if action.late else f"{state.path.bucket}/{action.files[-1].key}"
     work = Work(
         kind="late" if action.late else "incremental",
         schema=change.schema,
         primary_key=state.primary_key,
         partitioning=partitioning,
-        generation=Generation(1) if snapshot.is_empty else snapshot.generation,
+        generation=replace(Generation(1) if snapshot.is_empty else snapshot.generation, left_out=action.left_out),
         added=merged.added,
         superseded=merged.superseded,
         counts=replace(merged.counts, ignored=ignored, input_rows=input_rows, backward=backward),
         inputs=_inputs(action, fresh),
         context=tuple(input_of(file) for file in action.context),
-        skipped=tuple(input_of(file) for file in action.skipped),
+        skipped=_skipped(action, cursor),
         timestamp_column=timestamp,
-        cursor_after=state.cursor if action.late else f"{state.path.bucket}/{action.files[-1].key}",
+        cursor_after=cursor,
         last_full_load=snapshot.last_full_load,
         requests=("Request",) if _is_answered(task, whole, action, fresh, change) else (),
         details={
@@ -153,6 +154,12 @@ def _inputs(action: TakeBatch, fresh: Sequence[RawHead]) -> tuple[Input, ...]:
     return tuple(read[file.key].input() if file.key in read else input_of(file, 0) for file in action.files)
 
 
+def _skipped(action: TakeBatch, cursor: str) -> tuple[Input, ...]:
+    """What the change passes over for good. Of files beyond its cursor a person may still think otherwise."""
+    end = cdc_name(cursor)
+    return tuple(input_of(file) for file in action.skipped if (name := cdc_name(file.key)) and end and not is_ahead(name, end))
+
+
 def _without_rows(task: Task, action: TakeBatch) -> Work:
     """The change that only moves the cursor: so many transaction files have no row of the table that they need not be read again. All of
     them may have come late: then the cursor stays, or what is beyond them would be pending again."""
@@ -162,9 +169,9 @@ def _without_rows(task: Task, action: TakeBatch) -> Work:
         schema=task.snapshot.schema,
         primary_key=task.snapshot.primary_key,
         partitioning=task.snapshot.partitioning,
-        generation=task.snapshot.generation,
+        generation=replace(task.snapshot.generation, left_out=action.left_out),
         inputs=_inputs(action, ()),
-        skipped=tuple(input_of(file) for file in action.skipped),
+        skipped=_skipped(action, cursor),
         timestamp_column=task.snapshot.timestamp_column,
         cursor_after=cursor,
         last_full_load=task.snapshot.last_full_load,

@@ -20,7 +20,7 @@ from glue_jobs.core.schema_change import reconcile
 from glue_jobs.core.snapshot import loads_again
 from glue_jobs.core.state import DATE_FORMAT
 from glue_jobs.core.verify import change_in_name
-from glue_jobs.core.work import Task, Work, input_of
+from glue_jobs.core.work import Task, Work
 from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.place import Place, Shape
@@ -71,7 +71,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
             snapshot.generation.number + 1,
             tuple(known.get((item.key, item.etag), item) if is_again else item for item in inputs),
             cdc_from,
-            tuple(map(input_of, action.left_out)),
+            action.left_out,
         ),
         added=tuple(added),
         superseded=tuple(snapshot.files),

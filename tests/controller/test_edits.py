@@ -173,12 +173,20 @@ def test_unblock() -> None:
 
 def test_a_load_file_that_is_named_again_is_left_out_by_its_key() -> None:
     """Its name alone means the file of the load before."""
-    item = state(SkipFiles="LOAD00000002.parquet,a.txt")
+    block = '{"code": "c", "message": "where: s3://raw/dms/LOAD00000002.parquet", "todo": ""}'
+    item = state(Blocked=block, SkipFiles="LOAD00000002.parquet,LOAD00000003.parquet,a.txt")
 
-    edit = edits.unblock(item, ["LOAD00000002.parquet", "a.txt"])
+    edit = edits.unblock(item, ["LOAD00000002.parquet", "LOAD00000003.parquet", "a.txt"])
 
-    assert state(**edit.values).skip_files == ("LOAD00000002.parquet", "a.txt", item.path.raw.key + "LOAD00000002.parquet")
-    assert "SkipFiles" not in edits.unblock(state(**edit.values), ["LOAD00000002.parquet"]).values
+    assert state(**edit.values).skip_files == (*item.skip_files, item.path.raw.key + "LOAD00000002.parquet")
+    assert "SkipFiles" not in edits.unblock(state(Blocked=block, **edit.values), ["LOAD00000002.parquet"]).values
+
+
+def test_a_load_file_is_not_left_out_by_its_key_because_the_command_came_twice() -> None:
+    """The block is gone after the first time, and may be of another file."""
+    first = edits.unblock(state(Blocked='{"code": "c", "message": "LOAD00000002.parquet", "todo": ""}'), ["LOAD00000002.parquet"])
+
+    assert "SkipFiles" not in edits.unblock(state(**first.values), ["LOAD00000002.parquet"]).values
 
 
 def test_unblock_of_a_table_without_a_block() -> None:

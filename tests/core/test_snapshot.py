@@ -188,6 +188,21 @@ def test_a_replay_makes_what_lies_ahead_of_it_pending_again() -> None:
     assert (set(after.applied), after.cursor) == ({cdc(1).key, cdc(2).key}, f"b/{cdc(2).key}")
 
 
+def test_what_a_cursor_only_went_over_twice_is_still_applied() -> None:
+    """A person moved it back, one file was taken again, and forth: the rows of the others are in the table, and a reload brings them."""
+    snapshot = Snapshot()
+    for number, day in enumerate((1, 2, 3, 4), 1):
+        snapshot = apply(snapshot, batch(snapshot, number, day, snapshot.cursor))
+    snapshot = apply(snapshot, batch(snapshot, 5, 1, ""))
+    forth = replace(batch(snapshot, 6, 6, f"b/{cdc(5).key}"), skipped=tuple(map(cdc, (2, 3, 4, 5))))
+
+    after = apply(snapshot, forth)
+
+    assert set(snapshot.awaited) == {cdc(day).key for day in (2, 3, 4)}
+    assert (set(after.applied), set(after.skipped)) == ({cdc(day).key for day in (1, 2, 3, 4, 6)}, {cdc(5).key})
+    assert after.awaited == {}
+
+
 def test_a_late_file_leaves_what_was_applied_after_it() -> None:
     """The cursor stays, and so does everything below it."""
     snapshot = Snapshot()

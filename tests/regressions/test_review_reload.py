@@ -198,6 +198,44 @@ def test_what_was_left_out_for_good_stays_out_of_a_reload_however_old_it_is(make
     assert table.rows() == rows
 
 
+def test_a_file_is_left_out_only_while_its_name_is_among_those(make: Callable[[], WorkTable]) -> None:
+    """A batch before it was applied meanwhile."""
+    table = make()
+    names = [named_after_now(minutes) for minutes in (10, 20, 30)]
+    for number, name in enumerate(names):
+        table.cdc([("I", (10 + number, "inserted", 0))], name=name)
+    table.edit(SkipFiles=names[2])
+    assert table.run(batch_files="1") == 0
+    table.edit(SkipFiles="null")
+
+    table.sync()
+
+    assert sorted(row[0] for row in table.rows()) == [*range(1, 7), 10, 11, 12]
+
+
+def test_a_load_file_that_no_load_was_made_without_is_left_out_once(make: Callable[[], WorkTable]) -> None:
+    """The next batch notes which file its name means; the next load of DMS has another one."""
+    table = make()
+    table.load([(7, "damaged", 0)], number=3)
+    table.edit(SkipFiles="LOAD00000003.parquet")
+    table.cdc([("I", (8, "inserted", 0))], name=named_after_now(10))
+    table.sync()
+    assert [row[0] for row in table.rows()] == [*range(1, 7), 8]
+
+    def loaded_rows() -> list[str]:
+        return [row[1] for row in table.rows() if row[0] in (1, 2, 7)]
+
+    for text in ("second", "third"):
+        for number, key in ((1, 1), (2, 2), (3, 7)):
+            table.load([(key, text, 0)], number=number)
+        table.sync()
+        assert loaded_rows() == [text] * 3
+
+    table.edit(Request="reload")
+    table.sync()
+    assert loaded_rows() == ["third"] * 3
+
+
 def test_a_load_that_is_known_in_part_is_missed_a_change(make: Callable[[], WorkTable]) -> None:
     """One of its files is corrected; a change from weeks ago has expired."""
     table = make()

@@ -125,3 +125,18 @@ def test_a_column_of_the_load_is_the_source_s_own(new_table: MakeTable) -> None:
     table.sync()
 
     assert table.rows() == [(1, 8, "b")]
+
+
+def test_a_column_of_the_table_is_no_before_image_once_it_is_the_last(new_table: MakeTable) -> None:
+    """The source dropped the one behind it: the values are no keys of rows that moved."""
+    columns = pa.schema([("id", pa.int64()), ("BI_id", pa.int64()), ("name", pa.string())])
+    table = new_table(columns)
+    table.load([(1, 7, "a"), (7, 7, "b")])
+    table.cdc([("U", (1, 7))], columns=pa.schema(list(columns)[:2]))
+
+    error = table.blocked()
+
+    assert (error["code"], "one of the table's own" in error["message"]) == ("before-image-unclear", True)
+    table.edit(BeforeImagePrefix="OLD_")
+    table.sync()
+    assert [row[0] for row in table.rows()] == [1, 7]

@@ -14,6 +14,7 @@ import pytest
 
 from glue_jobs.core.actions import TakeLoad
 from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile, Generation
 from glue_jobs.core.schema import Column
@@ -22,9 +23,10 @@ from glue_jobs.spark import key_columns, load, merge_file, row_balance, row_batc
 from glue_jobs.spark.condition import filtered
 from glue_jobs.spark.data_files import DataFileWriter, read_data_file, read_rows
 from glue_jobs.spark.dms_files import damage_named, open_dms, read_batches
-from glue_jobs.spark.merge_file import FileMerge, Tally
+from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
 from glue_jobs.spark.place import Shape
-from glue_jobs.spark.row_batches import BATCH_BYTES, BATCH_ROWS, batch_rows_of, rows_at_a_time
+from glue_jobs.spark.reading import reading_place
+from glue_jobs.spark.row_batches import BATCH_BYTES, BATCH_ROWS, LEAST_BATCH_ROWS, batch_rows_of, rows_at_a_time
 from glue_jobs.spark.shuffle import _Rewriter
 from tests.spark.tables import SHOP
 from tests.work_tables import MakeTable
@@ -79,8 +81,33 @@ def test_wide_rows_of_a_raw_file_come_a_few_at_a_time(wide: io.BytesIO) -> None:
     assert sum(batch.num_rows for batch in batches) == ROWS - 1500
 
 
-def test_narrow_rows_come_many_at_a_time() -> None:
-    assert batch_rows_of(read_data_file(file_of(10, 100))) == BATCH_ROWS
+@pytest.mark.parametrize(("group_rows", "found"), [(100, LEAST_BATCH_ROWS), (5000, 5000), (200_000, BATCH_ROWS)])
+def test_narrow_rows_come_many_at_a_time(group_rows: int, found: int) -> None:
+    """Not more than a row group has."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": range(100_000)}), sink, row_group_size=group_rows)
+
+    assert batch_rows_of(read_data_file(sink)) == found
+
+
+def test_long_texts_that_repeat_themselves_come_a_few_at_a_time(new_table: MakeTable) -> None:
+    """The footer counts each text once; a file of ours has so few bytes in memory in a row group that their number tells."""
+    text = pa.array([f"{number:02}" * 2000 for number in range(40)])
+    sink = io.BytesIO()
+    with_texts = pa.table({"id": pa.array(range(60_000), pa.int64()), "name": text.take(pa.array(np.arange(60_000) % 40))})
+    writer = DataFileWriter(sink, (Column("id", "bigint"), Column("name", "string")))
+    writer.write(with_texts)
+    writer.close()
+    table = new_table(pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    place = reading_place(table.environment, table.path.bucket, table.out_path, Limits())
+    shape = Shape(str(table.path), (Column("id", "bigint"), Column("name", "string")), ("id",), ())
+    found = []
+    for name in ("0000000001-000001-0000000a-00000.parquet", "foreign.parquet"):
+        table.clients.s3.put_object(Bucket=table.out_path.bucket, Key=table.out_path.key + name, Body=sink.getvalue())
+        found.append(OpenFile.open(place, shape, DataFile(name, len(sink.getvalue()), 60_000)))
+
+    assert [file.whole for file in found] == [False, True]
+    assert max(batch.nbytes for batch in found[0].batches()) <= 2.2 * BATCH_BYTES
 
 
 def test_a_file_that_is_small_only_by_its_compression_is_merged_in_pieces(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:

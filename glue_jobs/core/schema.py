@@ -106,14 +106,14 @@ def decimal_parts(type_name: str) -> tuple[int, int] | None:
     return (int(match.group(1)), int(match.group(2))) if match else None
 
 
-# Columns that stand beside the lake's in a job: no column's name may begin like one.
-OWN_COLUMNS = ("__op", "__row", "__before_", "__position", "__code", "__late", "__at", "__order")
+# Columns that stand beside the lake's in a job.
+_OWN_COLUMNS = re.compile(r"__(op|row|before_.*|position|code|late|at|at_max|order|p\d+)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def is_column_name(name: str) -> bool:
     """Whether a lake table can have a column of this name. Control characters in one are a sign of damage, too."""
-    return bool(name) and not name.startswith(OWN_COLUMNS) and not _CONTROL.search(name)
+    return bool(name) and not _OWN_COLUMNS.fullmatch(name) and not _CONTROL.search(name)
 
 
 def is_type(text: str) -> bool:

@@ -288,8 +288,19 @@ def check_before_images(schema: DmsSchema, lake: Schema, key: Sequence[str], nam
     """Refuse a file of changes with a column that has the name of a key column's before image and does not stand where DMS puts one.
 
     As a column of the source's own it would leave the old row of each key that changed. lake: one that the table has already, from its
-    load, is the source's own.
+    load, is the source's own; where it stands as a before image does, its values would be taken for old keys.
     """
+    for column, image in schema.images.items():
+        if find(lake, image) is not None:
+            raise blocked(
+                "before-image-unclear",
+                f"column {image!r} stands where the before image of {column!r} would, and is one of the table's own",
+                where=f"file {name}",
+                expected="before images that the lake has no columns for",
+                found=", ".join(schema.physical.names),
+                todo="if it is the source's own, set the attribute BeforeImagePrefix to one that no column has; if it is a before image"
+                " now, reload the table in DMS",
+            )
     for column in key:
         for image in (pattern.replace("*", column) for pattern in patterns):
             if find(schema.columns, image) is not None and find(lake, image) is None:

@@ -17,6 +17,7 @@ from glue_jobs.core.schema import Schema
 from glue_jobs.core.work import Work
 from glue_jobs.spark.dms_files import check_keys
 from glue_jobs.spark.engine import DriverEngine, Engine, SparkEngine
+from glue_jobs.spark.key_columns import Column, comparable_column
 from glue_jobs.spark.net_changes import DELETE, INSERT, POSITION, UPDATE, position
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_file import HeadOf, RawHead, read_raw
@@ -106,6 +107,11 @@ def _check_images(table: pa.Table, key: Sequence[str], head: RawHead) -> None:
             )
 
 
+def _differ(values: Column, images: Column, name: str) -> Column:
+    """Where the key column's values are another key's than their before images: other bytes may be the same key."""
+    return pc.and_(pc.not_equal(values, images), pc.not_equal(comparable_column(values, name), comparable_column(images, name)))
+
+
 def _in_order(table: pa.Table, before: Sequence[str], ordinal: int) -> pa.Table:
     """The rows with positions instead of `__row`: each row has two, the first one for the delete of its old key."""
     first = position(ordinal, pc.multiply(table[ROW], 2))
@@ -117,7 +123,7 @@ def _in_order(table: pa.Table, before: Sequence[str], ordinal: int) -> pa.Table:
     moved = pc.equal(table[OP], pa.scalar(UPDATE, pa.int8()))
     for name in before:
         moved = pc.and_(moved, pc.is_valid(table[BEFORE + name]))
-    changed = [pc.fill_null(pc.not_equal(table[name], table[BEFORE + name]), False) for name in before]
+    changed = [pc.fill_null(_differ(table[name], table[BEFORE + name], name), False) for name in before]
     moved = pc.and_(moved, reduce(pc.or_, changed))
     if not pc.any(moved).as_py():
         return marked

@@ -56,7 +56,6 @@ def merge_by_shuffle(engine: SparkEngine, place: Place, shape: Shape, heads: Seq
     """Merge the batch of `heads` into the data files `files`; every file is a candidate, because no task knows all keys."""
     from pyspark.sql import functions as F
 
-    engine.size_batches(sum(head.rows for head in heads), sum(head.file.size for head in heads))
     bins = pack(range(len(files)), lambda at: files[at].size_bytes, engine.slots * BINS_PER_SLOT)
     bin_of = {at: number for number, chosen in enumerate(bins) for at in chosen}
     net = _with_partitions(spark_ranked(engine, place, shape, heads), shape)

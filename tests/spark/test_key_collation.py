@@ -141,13 +141,16 @@ def test_a_before_image_of_the_same_key_in_another_spelling(make: MakeTable) -> 
 
 def test_a_key_that_is_only_spelled_anew_is_one_update_in_the_history(make: MakeTable) -> None:
     """Its before image has other bytes, and is the same key."""
-    table = make(History="true")
+    table = make()
+    table.edit(History="true")
+    table.sync()
     table.cdc([("U", ("ABC", 10, "abc")), ("U", ("moved", 3, "ZOE"))], columns=pa.schema([*NAMES, ("BI_name", pa.string())]))
 
     assert table.run() == 0, table.last_run()
 
-    told = [(row["name"], row["operation"]) for row in versions(table)]
-    assert sorted(told) == [("ABC", "update"), ("Straße", "insert"), ("abc", "insert"), ("moved", "insert"), ("zoë", "delete"), ("zoë", "insert")]
+    told = sorted((row["name"], row["operation"]) for row in versions(table))
+    assert told[:2] == [("ABC", "update"), ("Straße", "insert")]
+    assert told[2:] == [("abc", "insert"), ("moved", "insert"), ("zoë", "delete"), ("zoë", "insert")]
 
 
 ROWS = st.tuples(st.sampled_from(["a", "A", "á", "a ", "b", "B", "ß", "ﬁ", "FI", "fi "]), st.integers(0, 9))

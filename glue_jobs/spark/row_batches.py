@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 BATCH_ROWS = 65_536
 BATCH_BYTES = 16 * 1024 * 1024
+LEAST_BATCH_ROWS = 1024  # where row groups are smaller; rows that are known to be wide come fewer at a time
 
 
 def rows_at_a_time(row_bytes: float) -> int:
@@ -21,11 +22,13 @@ def rows_at_a_time(row_bytes: float) -> int:
 def batch_rows_of(parquet: pq.ParquetFile, groups: Sequence[int] | None = None) -> int:
     """Rows of a batch of a file, by the widest of its row groups (of these, None for all), all columns together.
 
-    The footer has the bytes before compression, but after dictionaries: long texts that repeat themselves are wider than it says.
+    The footer has the bytes before compression, but after dictionaries: long texts that repeat themselves are wider than it says. So no
+    batch has more rows than a row group, which is of few bytes in a file that we wrote.
     """
     metadata = parquet.metadata
-    chosen = (metadata.row_group(at) for at in (range(metadata.num_row_groups) if groups is None else groups))
-    return rows_at_a_time(max((group.total_byte_size / max(1, group.num_rows) for group in chosen), default=0.0))
+    chosen = [metadata.row_group(at) for at in (range(metadata.num_row_groups) if groups is None else groups)]
+    by_bytes = rows_at_a_time(max((group.total_byte_size / max(1, group.num_rows) for group in chosen), default=0.0))
+    return min(by_bytes, max(LEAST_BATCH_ROWS, max((group.num_rows for group in chosen), default=0)))
 
 
 def decoded_bytes(parquet: pq.ParquetFile) -> int:

@@ -10,12 +10,13 @@ IS_311 = import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))
 PYTHON ?= $(shell for python in python3.11 python3 python "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.11*/bin/python; do \
 	if "$$python" -c "$(IS_311)" >/dev/null 2>&1; then echo "$$python"; break; fi; done)
 
-.PHONY: help bench demo test lint format pictures clean python
+.PHONY: help bench demo test runtimes lint format pictures clean python
 
 help:
 	@echo "make demo    the main job on this machine, end to end, with an embedded AWS"
 	@echo "make test    all tests, cheapest first"
 	@echo "make bench   dmslake beside Delta, Iceberg, Hudi and others: hours; BENCH='--rows 200000 --repeat 1' for minutes"
+	@echo "make runtimes  the environments of other Pythons that some tests need; `make test` makes them when it comes to them"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff format the code"
 	@echo "make pictures  the README's pictures anew (needs chromium and chromium-driver)"
@@ -30,6 +31,9 @@ test: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.install
 	$(BIN)/python -m benchmarks.peers $(BENCH)
+
+runtimes: python
+	$(PYTHON) -m tests.runtimes.prepare
 
 lint: $(VENV)/.installed-dev
 	@status=0; for step in "ruff check" "ruff format --check" "mypy"; do \

@@ -3,6 +3,7 @@ no skips in CI."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from glue_jobs.aws.garbage import collect_less
 from infra.local.embedded import EmbeddedAws
 from infra.local.session import aws_environment
 from tests.machine import find_chromium, find_mariadbd, find_python, find_python39
@@ -34,7 +36,17 @@ ORDER = ("core", "infra", "model", "aws", "protocol", "controller", ".", "reques
 
 
 # What takes minutes on one worker of a parallel run, longest first: begun last, it would run while the other worker has nothing left.
-LONGEST = ("spark", "test_readme.py", "runtimes", "protocol/test_every_request.py", "database", "stateful/test_table_machine.py")
+LONGEST = (
+    "spark",
+    "test_readme.py",
+    "runtimes",
+    "database",
+    "protocol/test_every_request.py",
+    "model/test_model.py",
+    "stateful/test_table_machine.py",
+    "browser",
+    "local/test_demo.py",
+)  # fmt: skip
 
 
 def left_out() -> dict[str, str]:
@@ -94,6 +106,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 SAID = pytest.StashKey[list[str]]()
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what was imported and collected to the end alone: it is most of what the collector would look at again and again."""
+    gc.collect()
+    collect_less()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

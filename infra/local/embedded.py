@@ -42,7 +42,7 @@ from infra.local.session import aws_environment, embedded_client, embedded_sessi
 from infra.local.settings import Settings
 
 STACK = "dmslake"
-WAIT_SECONDS = "0.5"  # between two looks at job runs: here a look costs nothing, and runs are short
+WAIT_SECONDS = "0.2"  # between two looks at job runs: here a look costs nothing, and runs are short
 FINISHED = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT"})
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.1

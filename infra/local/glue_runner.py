@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import datetime
+import functools
 import os
 import secrets
 import shutil
@@ -213,6 +214,7 @@ class JobRunner:
         run.last_modified_on = _now()
 
 
+@functools.cache
 def _java_home() -> str:
     # Imported when the first Spark job runs: the rest of the embedded AWS needs no Java.
     from glue_jobs.spark.java import find_java_home

@@ -84,7 +84,7 @@ def test_translated_lets_other_errors_pass() -> None:
 
 def test_a_server_that_is_not_there_is_a_configuration_error(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused connection names the endpoint and the variable."""
-    monkeypatch.setattr("glue_jobs.aws.clients.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("glue_jobs.aws.clients.Clients.max_attempts", 1)
     clients: Any = make_clients({**environment, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
 
     with pytest.raises(ConfigurationError, match=r"127\.0\.0\.1:9.*\n.*AWS_ENDPOINT_URL"), translated():

@@ -565,7 +565,7 @@ def test_configuration_errors_are_3(
     served: World, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
 ) -> None:
     """A missing bucket, an unknown profile, an endpoint where nobody listens."""
-    monkeypatch.setattr("glue_jobs.aws.clients.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("glue_jobs.aws.clients.Clients.max_attempts", 1)
     monkeypatch.setenv(name, value)
 
     done = dmslake("status")

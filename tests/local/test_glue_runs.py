@@ -40,7 +40,7 @@ def test_given_arguments_lie_over_the_defaults(aws: EmbeddedAws) -> None:
         "--lake": aws.lake,
         "--state_table": aws.state_table,
         "--database": aws.database,
-        "--wait_seconds": "0.5",
+        "--wait_seconds": "0.2",
         "--batch": "7",
         "--mode": "given",
         "--path": "a b,c",

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from glue_jobs.spark.java import find_java_home
-from infra.local.embedded import EmbeddedAws
 from tests.machine import find_python
 from tests.runtimes.environments import INSTALL_SECONDS, environment_of
+
+if TYPE_CHECKING:
+    from infra.local.embedded import EmbeddedAws
 
 __all__ = ["GLUE_50", "GLUE_51", "GLUE_60", "INSTALL_SECONDS", "QUICK_JVM", "SparkRuntime"]
 

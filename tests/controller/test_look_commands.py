@@ -315,6 +315,7 @@ def test_diff_works_backwards_and_from_nothing(kept_history: LakeTable, kept_com
     assert (same["counts"], same["files_read"]) == ({"insert": 0, "update": 0, "delete": 0}, 0)
 
 
+@pytest.mark.usefixtures("names_of_any_age")
 def test_diff_shows_how_columns_changed(past_world: PastWorld, lake_command: Command) -> None:
     """A new column, a wider type; and a reload that gave a column another type altogether, which can't be compared."""
     table = past_world.loaded()

@@ -485,6 +485,7 @@ def test_a_batch_that_brings_an_erased_key_back_is_reported(history: LakeTable, 
     assert (history.head().details["erased_keys_back"], "1 erased key(s) back" in warning) == (1, True)
 
 
+@pytest.mark.usefixtures("names_of_any_age")
 def test_a_reload_that_brings_an_erased_key_back_is_reported(history: LakeTable, keys: KeysFile) -> None:
     """Also where its column has another type by then."""
     erased(history, keys(1))

@@ -75,6 +75,7 @@ def test_a_lost_first_batch_of_a_table_without_load_is_applied_again(make_table:
     check_finished(table)
 
 
+@pytest.mark.usefixtures("names_of_any_age")
 def test_a_lost_reload_leaves_the_old_table_until_it_is_loaded_again(loaded: LakeTable, wire: Wire) -> None:
     """The files that it superseded were never hidden."""
     assert loaded.run("LoadIncremental") == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from glue_jobs.aws.objects import list_files, read_bytes
 from tests.core.test_record_schema import VALIDATOR
 from tests.lake import LakeTable
@@ -19,6 +21,7 @@ def records(table: LakeTable) -> list[dict[str, object]]:
     return [json.loads(read_bytes(table.clients.s3, table.out_path.bucket, file.key)) for file in files]
 
 
+@pytest.mark.usefixtures("names_of_any_age")
 def test_records_of_every_kind_of_run_are_valid(make_table: TableMaker, wire: Wire) -> None:
     """Load, batch, late file, skipped file, new column, lost uploads, another key, another layout, a reload."""
     table = make_table(partition_key="name")

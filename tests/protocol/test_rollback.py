@@ -138,6 +138,7 @@ def test_a_reload_of_the_same_load_keeps_the_skip(history: LakeTable) -> None:
     assert history.rows() == [*FIRST, (9, "nine")]
 
 
+@pytest.mark.usefixtures("names_of_any_age")
 def test_skip_over_a_reload_keeps_its_load_and_files_out(history: LakeTable) -> None:
     """Dropping a reload for good: neither its load files nor the CDC files before it are taken afterwards."""
     history.load([(7, "seven")])
@@ -373,6 +374,7 @@ def test_primary_key_goes_back_with_the_item(make_table: TableMaker) -> None:
     assert (item["PrimaryKey"], table.snapshot().primary_key, table.item()["LastRun"]["outcome"]) == ("id", ("id",), "nothing")
 
 
+@pytest.mark.usefixtures("names_of_any_age")
 def test_rollback_over_a_reload_makes_the_reload_due_again(history: LakeTable) -> None:
     """The old generation's rows are back; after the pause the same load is taken again."""
     history.load([(7, "seven")])

@@ -211,6 +211,7 @@ def test_only_files_that_differ_are_read(new_table: MakeTable) -> None:
     assert ([row[3] for row in rows], len(keys)) == (["update_preimage", "update_postimage"], 2)
 
 
+@pytest.mark.usefixtures("names_of_any_age")
 def test_wrong_orders_and_types_are_refused(new_table: MakeTable) -> None:
     """The later state first; a table that was loaded again with a text where a number was."""
     table = new_table()

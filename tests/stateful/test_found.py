@@ -35,6 +35,7 @@ def names(table: LakeTable) -> list[str]:
     return [row[-1] for row in table.rows()]
 
 
+@pytest.mark.usefixtures("names_of_any_age")
 @pytest.mark.parametrize("is_taken", [True, False])
 def test_an_emptied_table_takes_no_cdc_files_from_before_its_load(table: LakeTable, is_taken: bool) -> None:
     """DMS reloads before or after everything is undone: the older CDC file would put an older row in the place of the load's."""

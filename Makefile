@@ -16,7 +16,7 @@ help:
 	@echo "make demo    the main job on this machine, end to end, with an embedded AWS"
 	@echo "make test    all tests, cheapest first"
 	@echo "make bench   dmslake beside Delta, Iceberg, Hudi and others: hours; BENCH='--rows 200000 --repeat 1' for minutes"
-	@echo "make runtimes  the environments of other Pythons that some tests need; `make test` makes them when it comes to them"
+	@echo "make runtimes  the environments of other Pythons that some tests need, which otherwise make them"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff format the code"
 	@echo "make pictures  the README's pictures anew (needs chromium and chromium-driver)"

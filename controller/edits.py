@@ -167,8 +167,10 @@ def unblock(state: TableState, skip_files: Sequence[str]) -> Edit:
     fresh = [name for name in dict.fromkeys(skip_files) if name not in state.skip_files]
     # DMS gives the same names to each load: of one that is named already the file may be another one by now, and block the table as well.
     again = [name for name in dict.fromkeys(skip_files) if name in state.skip_files and load_number(name)]
-    said = state.blocked.message if state.blocked else ""
-    fresh += [key for name in again if name in said and (key := state.path.raw.key + name) not in state.skip_files]
+    blocks = [name for name in again if state.blocked and (name in state.blocked.message or state.blocked.code.startswith("reload-"))]
+    fresh += [key for name in blocks if (key := state.path.raw.key + name) not in state.skip_files]
+    for name in (name for name in again if name not in blocks):
+        lines.append(f"{name} is left out by its name already; whatever stands there: --skip-file {state.path.raw.key}{name}")
     if fresh:
         values["SkipFiles"] = ",".join((*state.skip_files, *fresh))
         lines.append(f"left out for good: {', '.join(fresh)}")

@@ -16,7 +16,7 @@ from glue_jobs.core.batch_plan import next_batch
 from glue_jobs.core.collation import collation_of, is_same_key
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.load_plan import asks_reload, left_out_loads, load_due
+from glue_jobs.core.load_plan import asks_reload, leaves_out, left_out_loads, load_due
 from glue_jobs.core.raw_gone import truncate_due
 from glue_jobs.core.raw_names import DIGITS, CdcName, RawListing, cdc_name, is_ahead, load_number
 from glue_jobs.core.snapshot import Snapshot
@@ -169,7 +169,7 @@ def _check_awaited(state: TableState, snapshot: Snapshot, listing: RawListing, *
         name = cdc_name(key)
         passed_by_hand = name is not None and state.cursor != snapshot.cursor and not is_ahead(name, cursor)
         fine = item.matches(listed.get(key)) or (name is None and (key in listed or is_other_load))
-        if fine or passed_by_hand or (loads_only and name is not None) or state.skips(key):
+        if fine or passed_by_hand or (loads_only and name is not None) or leaves_out(state, snapshot.generation, key, item.etag):
             continue
         raise blocked(
             "awaited-file-gone",

@@ -9,7 +9,7 @@ from glue_jobs.core.actions import Action, Rest, TakeLoad
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_names import DIGITS, CdcName, RawFile, RawListing, cdc_name, is_transactions
-from glue_jobs.core.record import MODIFIED, Input
+from glue_jobs.core.record import MODIFIED, Generation, Input
 from glue_jobs.core.snapshot import Snapshot, loads_again
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import input_of
@@ -20,7 +20,7 @@ _CLEARLY = timedelta(hours=1)  # a CDC file is written within its task's batch i
 def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
     loads, left_out = _wanted_loads(state, snapshot, listing), left_out_loads(state, snapshot, listing)
     if not loads and (not state.head or snapshot.is_empty):
-        return _asked_without_load(state)
+        return _asked_without_load(state, listing)
     fresh, asked = fresh_loads(snapshot, loads), asks_reload(state, snapshot)
     if not state.head or snapshot.is_empty:
         is_other = _is_other_load(snapshot, loads)
@@ -30,7 +30,7 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
     if not fresh and not asked:
         return None
     if not loads:
-        return _asked_without_load(state)
+        return _asked_without_load(state, listing)
     reason = "a person asked for it" if asked else f"{len(fresh)} load file(s) are new or changed, first {fresh[0].base}"
     quiet = timedelta(minutes=limits.load_quiet_minutes if state.load_quiet_minutes is None else state.load_quiet_minutes)
     newest = max(file.modified for file in loads)
@@ -54,16 +54,19 @@ def left_out_loads(state: TableState, snapshot: Snapshot, listing: RawListing) -
     return tuple(item for _, item in sorted(found.items()))
 
 
+def leaves_out(state: TableState, generation: Generation, key: str, etag: str) -> bool:
+    """Whether a person leaves the raw file out. DMS gives the same names to each load: the name of a load file means the one that the table
+    first met after it was said; only a whole key means whatever stands there."""
+    if not state.skips(key):
+        return False
+    whole = {key, state.path.raw.key + key.rsplit("/", 1)[-1]}  # the latter of a load in folders of its own
+    then = next((item for item in generation.left_out if item.key == key), None)
+    return then is None or then.etag == etag or not whole.isdisjoint(state.skip_files)
+
+
 def _wanted_loads(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[RawFile, ...]:
-    """Not those that a person leaves out. DMS gives the same names to each load: a name means the file that the table first met after it
-    was said; only a whole key means whatever stands there."""
-    then = {item.key: item.etag for item in snapshot.generation.left_out}
-
-    def is_another(file: RawFile) -> bool:
-        whole = {file.key, state.path.raw.key + file.base}  # the latter of a load in folders of its own
-        return file.key in then and then[file.key] != file.etag and whole.isdisjoint(state.skip_files)
-
-    return tuple(file for file in listing.loads if not state.skips(file.key) or is_another(file))
+    """Not those that a person leaves out."""
+    return tuple(file for file in listing.loads if not leaves_out(state, snapshot.generation, file.key, file.etag))
 
 
 def asks_reload(state: TableState, snapshot: Snapshot) -> bool:
@@ -121,6 +124,8 @@ def _check_no_copy(state: TableState, snapshot: Snapshot, listing: RawListing, l
     if found is None:
         return
     path = state.path.in_shell
+    # Of a table that was rolled back to nothing the rows are those of the changes that were undone.
+    keep = f"`dmslake reapply {path}`" if snapshot.is_empty else f"`dmslake unblock {path} --skip-file NAME` for each new load file"
     raise blocked(
         "reload-unclear",
         "load files are new, and so is a CDC file that the table has or had and that is older by its name: a new load, or copied files",
@@ -128,8 +133,8 @@ def _check_no_copy(state: TableState, snapshot: Snapshot, listing: RawListing, l
         expected="CDC files from before a new load as old as their names",
         found=f"written {found.modified:%Y-%m-%d %H:%M:%S}",
         todo=f"if DMS loaded it anew, `dmslake reload {path}`; if the raw files were written anew, as by an encryption, keep the rows:"
-        f" `dmslake unblock {path} --skip-file NAME` for each new load file; if the folder was copied while the table was active already,"
-        f" `dmslake forget {path} --purge`, and activate it once the copy is whole",
+        f" {keep}; if the folder was copied while the table was active already, `dmslake forget {path} --purge`, and activate it once the"
+        " copy is whole",
     )
 
 
@@ -139,7 +144,11 @@ def _gone(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[I
     there = {file.key for file in (*listing.loads, *listing.cdc)}
     cdc = [item for item in {**snapshot.applied, **snapshot.awaited}.values() if cdc_name(item.key) and not item.is_blank]
     cdc.sort(key=lambda item: (cdc_name(item.key) or ("", ""), item.key))
-    return tuple(item for item in (*snapshot.generation.loads, *cdc) if item.key not in there and not state.skips(item.key))
+    return tuple(
+        item
+        for item in (*snapshot.generation.loads, *cdc)
+        if item.key not in there and not leaves_out(state, snapshot.generation, item.key, item.etag)
+    )
 
 
 def check_gone(state: TableState, snapshot: Snapshot, gone: Sequence[Input], cdc_from: str) -> None:
@@ -173,12 +182,12 @@ def _is_other_load(snapshot: Snapshot, loads: Sequence[RawFile]) -> bool:
     return bool(undone) and any(undone.get(file.key) != file.etag for file in loads)
 
 
-def _asked_without_load(state: TableState) -> Action | None:
+def _asked_without_load(state: TableState, listing: RawListing) -> Action | None:
     if state.request != "reload":
         return None
     raise blocked(
         "no-load-files",
-        "a reload was asked for, but the raw folder has no load file",
+        f"a reload was asked for, but the raw folder has no load file{' that SkipFiles does not leave out' if listing.loads else ''}",
         where=f"s3://{state.path}",
-        todo="reload the table in DMS first",
+        todo="take their names from SkipFiles" if listing.loads else "reload the table in DMS first",
     )

@@ -90,7 +90,11 @@ class Generation:
     number: int = 0
     loads: tuple[Input, ...] = ()
     cdc_from: str = ""
-    left_out: tuple[Input, ...] = field(default=(), compare=False)
+    left_out: tuple[Input, ...] = ()
+
+    def is_same(self, other: Generation) -> bool:
+        """Whether it is the same load, whatever is known by now of the files that are left out."""
+        return (self.number, self.loads, self.cdc_from) == (other.number, other.loads, other.cdc_from)
 
 
 @dataclass(frozen=True)

@@ -162,12 +162,13 @@ def _waiting(parent: Snapshot, record: ChangeRecord) -> Mapping[str, Input]:
     had = {key: replace(item, etag="") for key, item in parent.applied.items() if cdc_name(key) and not item.is_blank}
     if goes_back:
         return {**parent.awaited, **{key: item for key, item in had.items() if not _is_behind(key, record.cursor_after)}}
-    return {**had, **parent.awaited}
+    return {**{key: replace(item, rows=-1) for key, item in had.items()}, **parent.awaited}  # without rows: the table has none of them
 
 
 def _kept(waiting: Mapping[str, Input], record: ChangeRecord) -> dict[str, Input]:
-    """What a person passes over that the table had applied: where the cursor was only moved back and forth, its rows are still there."""
-    return {item.key: item for item in record.skipped if item.key in waiting and not waiting[item.key].etag}
+    """What a person passes over by moving the cursor forth that the table had applied before it was moved back: it still has the rows."""
+    known = {key for key, item in waiting.items() if not item.etag and item.rows >= 0}
+    return {item.key: item for item in record.skipped if item.key in known and _is_behind(item.key, record.cursor_before)}
 
 
 def loads_again(before: Sequence[Input], files: Sequence[Input]) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Callable
 from glue_jobs.core.collation import collation_of
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.ids import ChangeId
+from glue_jobs.core.load_plan import leaves_out
 from glue_jobs.core.partitioning import partition_key_text
 from glue_jobs.core.raw_names import CdcName, cdc_name, is_ahead
 from glue_jobs.core.record import ChangeRecord, DataFile, Generation, Input, stands_for
@@ -164,7 +165,7 @@ class UndoPlan:
         if head.change == self.goal.change:
             return True
         same_rows = head.stands_for == self.goal.stands_for and not self.restored and not self.superseded
-        same_place = (head.cursor, head.generation, set(head.skipped)) == (after.cursor, after.generation, set(after.skipped))
+        same_place = (head.cursor, set(head.skipped)) == (after.cursor, set(after.skipped)) and head.generation.is_same(after.generation)
         return same_rows and same_place
 
 
@@ -180,6 +181,7 @@ def plan_undo(
     left: bool = False,
 ) -> UndoPlan:
     """The plan to give the table the state of `goal`. since: all records after the goal's, the head's first. left: changes stay undone."""
+    goal = replace(goal, generation=_with_left_out(goal.generation, head.generation))
     roots = {root(file) for file in head.files.values()}
     wanted = {root(file) for file in goal.files.values()}
     taken = {**goal.awaited, **head.awaited, **_taken_since(since, lambda item: _is_pending(state, goal, item))}
@@ -220,9 +222,9 @@ def _generation(head: Snapshot, goal: Snapshot, since: Iterable[ChangeRecord]) -
     """The goal's. The empty table keeps which CDC files belong to the load that is pending again, the last one: older ones would put
     older rows in the place of the load's."""
     if not goal.is_empty:
-        return _with_left_out(goal.generation, head.generation)
+        return goal.generation
     last = next((record.generation for record in since if record.kind == "full-load"), head.generation)
-    return replace(_with_left_out(goal.generation, head.generation), cdc_from=last.cdc_from)
+    return replace(goal.generation, cdc_from=last.cdc_from)
 
 
 def _with_left_out(generation: Generation, head: Generation) -> Generation:
@@ -236,7 +238,7 @@ def _is_pending(state: TableState, goal: Snapshot, item: Input) -> bool:
     known = goal.applied.get(item.key) or goal.skipped.get(item.key)
     known = known or next((load for load in goal.generation.loads if load.key == item.key), None)
     name = cdc_name(item.key)
-    if (known and item.matches(known.etag)) or state.skips(item.key):
+    if (known and item.matches(known.etag)) or leaves_out(state, goal.generation, item.key, item.etag):
         return False
     is_known = name is None or name.digits >= goal.known_from or is_ahead(name, cdc_name(goal.cursor))
     return is_known and _is_of(item.key, goal.generation)
@@ -246,16 +248,16 @@ def _skipping(head: Snapshot, goal: Snapshot, pending: Mapping[str, Input]) -> S
     """The goal's rows at the head's place in the raw files: what was taken in between is skipped. Where the goal is further on (what it
     took was undone before) its own place is kept, since its files must not be taken twice."""
     generation = max(head, goal, key=lambda at: (at.generation.cdc_from, at.last_full_load, at.generation.number)).generation
-    is_goals = goal.generation == generation
+    is_goals = goal.generation.is_same(generation)
     passed = {key: item for key, item in pending.items() if key not in head.awaited}
     skipped = {**(goal.skipped if is_goals else head.applied), **head.skipped, **passed}
     applied = {key: item for key, item in goal.applied.items() if is_goals or _is_of(key, generation)}
     has = {key: item.etag for key, item in applied.items()}
-    cursors = [at.cursor for at in (head, goal) if at.generation == generation or _is_of(at.cursor, generation)]
+    cursors = [at.cursor for at in (head, goal) if at.generation.is_same(generation) or _is_of(at.cursor, generation)]
     return replace(
         goal,
         cursor=max(cursors, key=lambda cursor: cdc_name(cursor) or CdcName("", "")),
-        generation=_with_left_out(generation, head.generation),
+        generation=replace(generation, left_out=goal.generation.left_out),
         last_full_load=max(head.last_full_load, goal.last_full_load),
         applied=applied,
         skipped={key: item for key, item in skipped.items() if not item.matches(has.get(key)) and _is_of(key, generation)},

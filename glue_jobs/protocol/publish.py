@@ -12,6 +12,7 @@ from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.aws.versions import versions_of
 from glue_jobs.core.collation import collation_of
 from glue_jobs.core.errors import blocked
+from glue_jobs.core.load_plan import leaves_out
 from glue_jobs.core.partitioning import file_columns
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import GOES_TO, ChangeRecord, Input
@@ -145,7 +146,7 @@ def _check_inputs(s3: Any, state: TableState, lost: ChangeRecord) -> dict[str, I
     if state.request == "reload":
         return {}  # it will bring every row
     raw = state.path.raw
-    pending = {item.key: item for item in lost.inputs if not state.skips(item.key)}
+    pending = {item.key: item for item in lost.inputs if not leaves_out(state, lost.generation, item.key, item.etag)}
     wanted = {key: item.etag for key, item in pending.items()}
     listed = etags_of(s3, raw, wanted)
     for key, etag in wanted.items():

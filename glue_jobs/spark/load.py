@@ -78,7 +78,11 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
         taken_over=foreign_files(place, task),
         counts=Counts(inserted=sum(file.rows for file in added), deleted=snapshot.rows, input_rows=sum(head.rows for head in heads)),
         inputs=inputs,
-        skipped=tuple(item for key, item in sorted(snapshot.skipped.items()) if is_again and _is_since(key, cdc_from)),
+        skipped=tuple(
+            item
+            for key, item in sorted(snapshot.skipped.items())
+            if is_again and _is_since(key, cdc_from) and key not in snapshot.applied  # one that was written again is not left out for good
+        ),
         timestamp_column=timestamp,
         cursor_after="",
         last_full_load=max(file.modified for file in action.files).strftime(DATE_FORMAT),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable
 from typing import Any
@@ -182,11 +183,23 @@ def test_a_load_file_that_is_named_again_is_left_out_by_its_key() -> None:
     assert "SkipFiles" not in edits.unblock(state(Blocked=block, **edit.values), ["LOAD00000002.parquet"]).values
 
 
+@pytest.mark.parametrize("code", ["reload-unclear", "reload-without-file"])
+def test_new_load_files_are_left_out_a_second_time(code: str) -> None:
+    """These blocks name another file, and advise it: the folder was written anew again."""
+    item = state(Blocked=json.dumps({"code": code, "message": "a CDC file", "todo": ""}), SkipFiles="LOAD00000002.parquet")
+
+    edit = edits.unblock(item, ["LOAD00000002.parquet"])
+
+    assert state(**edit.values).skip_files[1:] == (item.path.raw.key + "LOAD00000002.parquet",)
+
+
 def test_a_load_file_is_not_left_out_by_its_key_because_the_command_came_twice() -> None:
     """The block is gone after the first time, and may be of another file."""
     first = edits.unblock(state(Blocked='{"code": "c", "message": "LOAD00000002.parquet", "todo": ""}'), ["LOAD00000002.parquet"])
 
-    assert "SkipFiles" not in edits.unblock(state(**first.values), ["LOAD00000002.parquet"]).values
+    again = edits.unblock(state(**first.values), ["LOAD00000002.parquet"])
+    assert "SkipFiles" not in again.values
+    assert any("is left out by its name already" in line for line in again.lines)
 
 
 def test_unblock_of_a_table_without_a_block() -> None:

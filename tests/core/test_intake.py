@@ -145,6 +145,7 @@ def test_a_name_is_left_out_of_one_load_however_many_follow() -> None:
         snapshot = replace(snapshot, generation=Generation(2, tuple(map(taken, anew)), left_out=action.left_out))
         assert reloaded(*anew, snapshot=snapshot, **skips) == TakeLoad(anew, True, "a person asked for it", left_out=noted.left_out)
 
+    assert stopped(reloaded(anew[0], snapshot=snapshot, **skips)) == "reload-without-file", "the file that was taken is missed"
     assert plan(snapshot, *anew, load(3)) == TakeLoad((*anew, load(3)), True, f"1 load file(s) are new or changed, first {load(3).base}")
 
 
@@ -690,7 +691,11 @@ def test_a_copied_folder_is_asked_about_also_where_its_changes_were_undone(is_em
     snapshot = Snapshot(change="0000000002-000001-0000000b", awaited=awaited) if is_empty else loaded(awaited=awaited)
     young = [replace(file, modified=OLD + timedelta(hours=5)) for file in (load(etag="copy"), cdc(1), cdc(2))]
 
-    assert stopped(plan(snapshot, *young)) == "reload-unclear"
+    action = plan(snapshot, *young)
+
+    assert stopped(action) == "reload-unclear"
+    assert isinstance(action, Stopped)
+    assert ("dmslake reapply" in action.by.todo, "--skip-file" in action.by.todo) == (is_empty, not is_empty)
 
 
 @pytest.mark.parametrize("code", ["reload-without-file", "reload-unclear", "foreign-raw-file"])
@@ -709,3 +714,12 @@ def test_a_block_that_no_new_change_can_cure_is_not_looked_at_again_for_one(code
 
 def is_known(action: object) -> bool:
     return isinstance(action, Stopped) and action.known
+
+
+def test_a_reload_of_load_files_that_are_all_left_out_says_so() -> None:
+    """The raw folder is not empty."""
+    action = plan(loaded(), load(1), SkipFiles=load(1).base, Request="reload")
+
+    assert stopped(action) == "no-load-files"
+    assert isinstance(action, Stopped)
+    assert "SkipFiles" in action.by.message + action.by.todo

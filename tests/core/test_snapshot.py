@@ -170,7 +170,7 @@ def batch(parent: Snapshot, number: int, day: int, cursor_before: str) -> Change
     return minimal(
         id=f"000000000{number}-000001-0000000a",
         parent=parent.change,
-        inputs=(cdc(day),),
+        inputs=(replace(cdc(day), rows=1),),
         cursor_before=cursor_before,
         cursor_after=f"b/{cdc(day).key}",
         counts=Counts(table_rows=1),
@@ -201,6 +201,32 @@ def test_what_a_cursor_only_went_over_twice_is_still_applied() -> None:
     assert set(snapshot.awaited) == {cdc(day).key for day in (2, 3, 4)}
     assert (set(after.applied), set(after.skipped)) == ({cdc(day).key for day in (1, 2, 3, 4, 6)}, {cdc(5).key})
     assert after.awaited == {}
+
+
+def test_what_a_person_leaves_out_after_a_reload_is_skipped() -> None:
+    """The load has taken its rows away; a late file's context must not have it."""
+    loads = (Input("raw/LOAD00000001.parquet", "e"),)
+    snapshot = replace(Snapshot(), generation=Generation(1, loads))
+    for number, day in enumerate((1, 2, 3), 1):
+        change = replace(batch(snapshot, number, day, snapshot.cursor), generation=Generation(1, loads))
+        snapshot = apply(snapshot, change)
+    reload = minimal(
+        id="0000000004-000001-0000000a", kind="full-load", parent=snapshot.change, generation=Generation(2, loads), inputs=loads
+    )
+    reloaded = apply(snapshot, reload)
+    named = replace(batch(reloaded, 5, 3, ""), generation=Generation(2, loads), skipped=(cdc(2),))
+    moved = replace(named, cursor_before=f"b/{cdc(2).key}")
+
+    assert set(reloaded.awaited) == {cdc(day).key for day in (1, 2, 3)}
+    for change in (named, moved):
+        assert (set(apply(reloaded, change).skipped), cdc(2).key in apply(reloaded, change).applied) == ({cdc(2).key}, False)
+
+
+def test_a_record_keeps_what_is_known_of_files_that_are_left_out() -> None:
+    """Also where nothing else is to be said of its load, as after an undo of everything."""
+    record = minimal(generation=Generation(0, (), "", (Input("raw/LOAD00000002.parquet", "first"),)))
+
+    assert from_json(to_json(record), "here").generation.left_out == record.generation.left_out
 
 
 def test_a_late_file_leaves_what_was_applied_after_it() -> None:

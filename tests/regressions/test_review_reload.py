@@ -298,6 +298,27 @@ def test_a_file_that_was_written_again_is_not_inserted_twice(new_table: MakeTabl
     assert [row[0] for row in table.rows()] == [1, 2, 3]
 
 
+def test_a_copied_file_whose_name_is_no_longer_skipped_is_in_a_reload(new_table: MakeTable) -> None:
+    """Its rows were in the table all the time."""
+    table = new_table()
+    table.edit(PrimaryKey="null", LoadQuietMinutes="0")
+    table.load([(1, "loaded", 0)])
+    names = [named_after_now(minutes) for minutes in (5, 10, 20)]
+    for number, name in enumerate(names[:2]):
+        table.cdc([("I", (2 + number, "inserted", 0))], name=name)
+    table.sync()
+    table.put_raw(names[0], table.parquet([("I", (2, "inserted", 0)), ("U", (7, "no row", 0))]))
+    assert table.blocked()["code"] == "file-written-again"
+    table.edit(SkipFiles=names[0])
+    table.cdc([("I", (4, "inserted", 0))], name=names[2])
+    table.sync()
+    table.edit(SkipFiles="null", Request="reload")
+
+    table.sync()
+
+    assert sorted(row[0] for row in table.rows()) == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize(("column", "left_out"), [("ts", True), (None, False)])
 def test_a_first_load_goes_on_from_its_own_commit_times(new_table: MakeTable, column: str | None, left_out: bool) -> None:
     """DMS loaded the table again before anybody read it, and left the CDC files of before: they would put old rows in the place of the

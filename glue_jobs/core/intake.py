@@ -41,12 +41,19 @@ def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: 
     try:
         return _plan(state, snapshot, listing, now, limits)
     except TableBlocked as error:
-        return Stopped(blocked_by(error, signature(state, listing), now))
+        return Stopped(blocked_by(error, mark_of(state, listing, now)))
 
 
-def blocked_by(error: TableBlocked, mark: str, now: datetime) -> BlockedBy:
-    """The block by the error, found `now`, with the signature `mark`."""
-    return BlockedBy(error.code, error.message, error.todo, f"{mark}@{now:{DIGITS}}" if error.code in _LATER_CHANGES_CURE_NOTHING else mark)
+def blocked_by(error: TableBlocked, mark: str) -> BlockedBy:
+    """The block by the error, with the signature that `mark_of` its plan has."""
+    signed = mark if error.code in _LATER_CHANGES_CURE_NOTHING else mark.partition("@")[0]
+    return BlockedBy(error.code, error.message, error.todo, signed)
+
+
+def mark_of(state: TableState, listing: RawListing, now: datetime) -> str:
+    """What a block found by a plan of `now` is decided on, and up to which names of CDC files: later ones are new."""
+    newest = max(((cdc_name(file.key) or CdcName("", "")).digits for file in listing.cdc), default="")
+    return f"{signature(state, listing)}@{max(newest, format(now, DIGITS))}"
 
 
 def _is_as_then(by: BlockedBy, state: TableState, listing: RawListing) -> bool:

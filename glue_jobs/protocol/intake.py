@@ -11,7 +11,7 @@ from glue_jobs.core.actions import Action, Finish, Rest, Stopped, TakeBatch, Tak
 from glue_jobs.core.erasure import BACK, back_text
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.foreign_folder import check_alone
-from glue_jobs.core.intake import plan_table, signature
+from glue_jobs.core.intake import mark_of, plan_table
 from glue_jobs.core.load_plan import asks_reload, looks_back
 from glue_jobs.core.raw_gone import UNKNOWN_EXPIRY
 from glue_jobs.core.raw_names import RawListing
@@ -68,7 +68,7 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
             continue
         except TableBlocked:
             if listed.change != run.snapshot.change:
-                run.mark = signature(run.state, _Listed.of(run).listing)
+                _mark(run, _Listed.of(run).listing)
             raise
         if not isinstance(action, TakeBatch):
             listed = None
@@ -146,12 +146,16 @@ def _whole(run: TableRun, listing: RawListing) -> Snapshot:
 
 def _plan(run: TableRun, listing: RawListing) -> Action:
     limits = run.context.settings.limits
-    run.mark = signature(run.state, listing)
+    _mark(run, listing)
     if listing.expiry is not None and not listing.expiry.is_known and UNKNOWN_EXPIRY not in run.warnings:
         run.warnings.append(UNKNOWN_EXPIRY)
     # A catalog that fails is tried once per run; the files go on without it, and CatalogPending stays for the next run.
     state = replace(run.state, catalog_pending="") if run.catalog_failed else run.state
     return plan_table(state, run.snapshot, listing, run.context.clock(), limits)
+
+
+def _mark(run: TableRun, listing: RawListing) -> None:
+    run.mark = mark_of(run.state, listing, run.context.clock())
 
 
 def _sizes(action: Action) -> dict[str, int]:

@@ -334,7 +334,7 @@ class TableRun:
         What was found before there was a plan has a signature that no plan has: it is looked at anew by every run, since neither
         item nor raw files need to change for it to be gone.
         """
-        by = blocked_by(error, self.mark or "before-plan", self.context.clock())
+        by = blocked_by(error, self.mark or "before-plan")
         return json.dumps({"code": by.code, "message": by.message[:900], "todo": by.todo, "signature": by.signature})
 
 

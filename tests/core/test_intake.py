@@ -10,7 +10,7 @@ import pytest
 
 from glue_jobs.core.actions import Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad
 from glue_jobs.core.errors import TableBlocked
-from glue_jobs.core.intake import blocked_by, plan_table, signature
+from glue_jobs.core.intake import blocked_by, mark_of, plan_table, signature
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.load_plan import looks_back, written_at
 from glue_jobs.core.paths import TablePath
@@ -703,7 +703,7 @@ def test_a_block_that_no_new_change_can_cure_is_not_looked_at_again_for_one(code
     """A job would start for each, to block again."""
     snapshot, files = loaded([cdc(1)], at=1), (load(1), cdc(1))
     state = state_of(snapshot)
-    by = blocked_by(TableBlocked("why", code), signature(state, listing_of(*files)), NOW)
+    by = blocked_by(TableBlocked("why", code), mark_of(state, listing_of(*files), NOW))
     state = replace(state, blocked=by)
     later = cdc(60 * 40)
 

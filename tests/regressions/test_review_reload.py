@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
+from controller.gather import read_files
 from glue_jobs.aws.objects import list_files
+from glue_jobs.core.actions import Stopped, TakeLoad
+from glue_jobs.core.intake import plan_table
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.state import read_state
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.commit import make_record
 from infra.local.dms_files import DmsRow, cdc_file_name
@@ -62,6 +67,27 @@ def test_a_reload_of_the_same_load_takes_all_of_it_or_nothing(make: Callable[[],
     assert error["code"] == "reload-without-file"
     assert gone in error["message"]
     assert (table.rows(), table.item()["Head"]) == (rows, head)
+
+
+def test_a_block_for_want_of_a_file_is_not_looked_at_again_for_each_new_one(make: Callable[[], WorkTable]) -> None:
+    """Only a job knows of files of long ago: the controller would start one each time."""
+    table = make()
+    gone = raw_names(table)[0]
+    data = table.clients.s3.get_object(Bucket="raw", Key=table.path.raw.key + gone)["Body"].read()
+    table.delete_raw(gone)
+    table.edit(Request="reload")
+    assert table.blocked()["code"] == "reload-without-file"
+
+    def planned() -> object:
+        state = read_state(table.item())
+        return plan_table(state, *read_files(table.clients.s3, state, Limits()), datetime.now(timezone.utc), Limits())
+
+    table.cdc([("I", (9, "inserted", 0))], name=named_after_now(60))
+    later = planned()
+    table.put_raw(gone, data)
+
+    assert isinstance(later, Stopped)
+    assert (later.known, isinstance(planned(), TakeLoad)) == (True, True)
 
 
 def test_a_reload_without_a_file_that_is_back_or_left_out(make: Callable[[], WorkTable]) -> None:

@@ -61,7 +61,8 @@ class MultipartWriter:
     def __init__(self, s3: S3Client, bucket: str, key: str, part_bytes: int = PART_BYTES, threads: int = UPLOAD_THREADS) -> None:
         self._s3, self._bucket, self._key = s3, bucket, key
         self._part_bytes, self._threads = part_bytes, threads
-        self._buffer = bytearray()
+        self._held: list[memoryview] = []
+        self._held_bytes = 0
         self._size = 0
         self._id = ""
         self._encrypted = False
@@ -74,15 +75,27 @@ class MultipartWriter:
     def write(self, data: Any) -> int:
         if self.closed:
             raise ValueError("write to a closed file")
-        view = memoryview(data).cast("B")
-        self._buffer += view
+        # Kept as they come and joined once, for a part: growing a buffer would copy all bytes twice more, with the interpreter held.
+        view = memoryview(data if isinstance(data, bytes) else bytes(memoryview(data).cast("B")))
+        start = 0
+        while self._held_bytes + len(view) - start >= self._part_bytes:
+            end = start + self._part_bytes - self._held_bytes
+            self._hold(view[start:end])
+            self._send(self._take())
+            start = end
+        if start < len(view):
+            self._hold(view[start:])
         self._size += len(view)
-        while len(self._buffer) >= self._part_bytes:
-            with memoryview(self._buffer) as whole:  # a slice of the bytearray itself would be one more copy
-                part = bytes(whole[: self._part_bytes])
-            del self._buffer[: self._part_bytes]
-            self._send(part)
         return len(view)
+
+    def _hold(self, piece: memoryview) -> None:
+        self._held.append(piece)
+        self._held_bytes += len(piece)
+
+    def _take(self) -> bytes:
+        """All that is held, which is not held any more."""
+        held, self._held, self._held_bytes = self._held, [], 0
+        return b"".join(held)
 
     def tell(self) -> int:
         return self._size
@@ -106,8 +119,8 @@ class MultipartWriter:
         """Send what is left (an empty file is one empty part), wait for all parts; nothing is completed."""
         self.closed = True
         try:
-            if self._buffer or not self._sent:
-                rest, self._buffer = bytes(self._buffer), bytearray()
+            if self._held or not self._sent:
+                rest = self._take()
                 if self._sent:
                     self._send(rest)
                 else:

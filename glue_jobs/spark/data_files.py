@@ -14,15 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pyarrow.types as pt
 
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
 from glue_jobs.spark.column_buffers import buffer_bytes
+from glue_jobs.spark.dictionaries import repeating_columns
 from glue_jobs.spark.dms_files import damage_named
 from glue_jobs.spark.row_batches import batch_rows_of
 
@@ -30,12 +28,6 @@ METADATA = {"org.apache.spark.version": "3.5.6"}
 ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 WRITE_BYTES = 256 * 1024
-SAMPLE_ROWS = 65_536
-# Where the file that is replaced says already which columns may have a dictionary: a part of its rows, at least so many.
-LEAST_SAMPLE_ROWS, SAMPLED_PART = 2048, 8
-# Of 4,096 rows of 65,536 in which each value stands twice, 96.9 % have different values, give or take 0.3 %. Of what lies that near to
-# the border a dictionary is as good as none.
-LOOK_ROWS, UNIQUE_PART = 4096, 0.975
 COMPRESSION_LEVELS = {"zstd": 1}
 # Of rows in memory to bytes in the file, until the first row group says it better.
 FIRST_RATIO = 0.3
@@ -59,7 +51,7 @@ class DataFileWriter:
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
         """schema: the columns of the file, at least one: of none the rows would not be counted. dictionary: the columns that may be written
-        with one, of which those are whose values repeat themselves in a few of the first rows; True: any, chosen by many rows.
+        with one, True for any; those are that their first rows say it is worth it for.
 
         row_group_bytes: of rows in memory; rows that come together are cut as if all were of their average size.
         """
@@ -82,11 +74,11 @@ class DataFileWriter:
         ratio = written / self._flushed_bytes if self._flushed_bytes else FIRST_RATIO
         return written + int(self._waiting_bytes * ratio)
 
-    def write(self, rows: pa.Table | pa.RecordBatch) -> None:
-        """Take rows; columns are bound by name and cast to the file's schema."""
+    def write(self, rows: pa.Table | pa.RecordBatch, size_bytes: int | None = None) -> None:
+        """Take rows; columns are bound by name and cast to the file's schema. size_bytes: of the rows in memory, where it is known."""
         table = conform(rows, self._schema, "to be written")
         self.rows += table.num_rows
-        size = table.nbytes  # asked once: of rows in many pieces it takes a tenth of a millisecond
+        size = table.nbytes if size_bytes is None else size_bytes
         step = min(self._group_rows, max(1, table.num_rows * self._group_bytes // max(1, size)))
         for start in range(0, table.num_rows, step):
             piece = table if step >= table.num_rows else table.slice(start, step)
@@ -125,12 +117,10 @@ class DataFileWriter:
         return self._writer
 
     def _chosen(self, first: pa.Table) -> list[str]:
-        """The columns to write with a dictionary: of unique values it would make the file larger and the writing slower."""
-        if self._dictionary is True:
-            return low_cardinality(first.slice(0, SAMPLE_ROWS))
-        names = [name for name in first.column_names if self._dictionary and name in self._dictionary]
-        rows = min(SAMPLE_ROWS, max(LEAST_SAMPLE_ROWS, first.num_rows // SAMPLED_PART))
-        return low_cardinality(first.select(names).slice(max(0, first.num_rows - rows) // 2, rows))
+        """The columns to write with a dictionary."""
+        if self._dictionary is False:
+            return []
+        return repeating_columns(first, None if self._dictionary is True else self._dictionary)
 
     def close(self) -> int:
         """Write what waits, then the footer; the number of rows."""
@@ -178,30 +168,6 @@ class _Sink:
 
     def seekable(self) -> bool:
         return False
-
-
-def low_cardinality(sample: pa.Table) -> list[str]:
-    """Columns whose values repeat themselves: there a dictionary saves bytes; elsewhere it only costs time.
-
-    Of many rows a few are looked at first: if half of those are of a value that another has too, so it is in all; and if nearly none is,
-    then the values repeat themselves less than twice in all rows. Only what lies between is counted in all rows.
-    """
-    names = [field.name for field in sample.schema if not pt.is_boolean(field.type)]
-    if sample.num_rows <= 2 * LOOK_ROWS:
-        return [name for name in names if _distinct(sample[name]) * 2 <= sample.num_rows]
-    # Anywhere in the sample: values may come in runs or in turn.
-    rows = np.random.default_rng(sample.num_rows).choice(sample.num_rows, LOOK_ROWS, replace=False)
-    look = sample.select(names).take(pa.array(rows))
-    found = {name: _distinct(look[name]) for name in names}
-    return [
-        name
-        for name in names
-        if found[name] * 2 <= LOOK_ROWS or (found[name] <= LOOK_ROWS * UNIQUE_PART and _distinct(sample[name]) * 2 <= sample.num_rows)
-    ]
-
-
-def _distinct(values: pa.ChunkedArray) -> int:
-    return int(pc.count_distinct(values, mode="all").as_py())
 
 
 def read_data_file(file: Any, name: str = "", streamed: bool = False) -> pq.ParquetFile:

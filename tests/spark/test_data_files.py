@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +18,7 @@ import pytest
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.schema import Column, Schema, names
 from glue_jobs.spark.arrow_types import arrow_schema, to_arrow
-from glue_jobs.spark.data_files import DataFileWriter, dictionary_columns, low_cardinality, read_columns, read_data_file, read_rows
+from glue_jobs.spark.data_files import DataFileWriter, dictionary_columns, read_columns, read_data_file, read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -255,30 +254,6 @@ def test_a_failing_sink_is_not_taken_for_written() -> None:
 def _write_and_close(writer: DataFileWriter) -> None:
     writer.write(_table())
     writer.close()
-
-
-@pytest.mark.parametrize("rows", [100, 65_536])
-def test_a_dictionary_is_for_values_that_stand_twice_or_more_in_whatever_order(rows: int) -> None:
-    """Of many rows only some are looked at, wherever they stand."""
-    at = np.arange(rows)
-    columns = {
-        "unique": at,
-        "one value": np.zeros(rows, int),
-        "twenty in turn": at % 20,
-        "three times in runs": at // 3,
-        "three times in turn": at % (rows // 3 + 1),
-        "nearly all twice": np.where(at < rows * 0.8, at, 0) // 2,
-        "nearly all once": np.where(at < rows * 0.8, at, 0),
-        "half is one value": np.where(at < rows * 0.45, at, 0),
-        "unique texts": np.array([f"n{row}" for row in at]),
-        "texts three times": np.array([f"n{row // 3}" for row in at]),
-    }
-    sample = pa.table({**columns, "flag": at % 2 == 0})
-
-    chosen = low_cardinality(sample)
-
-    assert chosen == [name for name, values in columns.items() if len(set(values)) * 2 <= rows]
-    assert set(columns) - set(chosen) == {"unique", "nearly all once", "unique texts"}
 
 
 def test_a_dictionary_is_chosen_by_the_first_rows_and_kept_by_a_rewrite() -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.util
 import os
 import sys
+import zipfile
+import zipimport
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +17,7 @@ import pytest
 from glue_jobs.aws.garbage import COLLECTED_AT
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.spark import shared as shared_module
-from glue_jobs.spark.engine import DriverEngine, Engine, Engines, SparkEngine, leave_jars
+from glue_jobs.spark.engine import DriverEngine, Engine, Engines, SparkEngine, forget_archives
 from glue_jobs.spark.shared import Shared
 from glue_jobs.spark.task_errors import brought_back
 
@@ -48,24 +52,32 @@ def test_a_worker_collects_less_garbage_than_the_driver(spark: SparkSession) -> 
     assert gc.get_threshold() == before
 
 
-def test_a_worker_reads_the_jar_on_its_path_no_more(spark: SparkSession) -> None:
-    """Python read its directory anew before each task, and found no module there."""
+def test_a_worker_reads_no_archive_before_each_task(spark: SparkSession) -> None:
+    """Python read the directories of all archives on its path anew, once for each package; what is in them is found all the same."""
 
-    def look(item: int) -> tuple[list[str], bool]:
-        jars = [place for place in [*sys.path, *sys.path_importer_cache] if place.endswith(".jar")]
-        return jars, importlib.util.find_spec("pyspark.sql") is not None  # which on Glue is in an archive
+    def look(item: int) -> tuple[list[str], list[str], bool]:
+        held = [place for place, finder in sys.path_importer_cache.items() if isinstance(finder, zipimport.zipimporter)]
+        jars = [place for place in sys.path if place.endswith(".jar")]
+        return held, jars, importlib.util.find_spec("pyspark.sql") is not None  # which on Glue is in an archive
 
-    assert SparkEngine(spark).map(look, [1, 2]) == [([], True)] * 2
+    assert SparkEngine(spark).map(look, [1, 2]) == [([], [], True)] * 2
 
 
-def test_only_jars_leave_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives and folders stay, in their order."""
-    monkeypatch.setattr(sys, "path", ["", "a.zip", "/spark/jars/spark-core_2.12-3.5.6.jar", "/lib"])
-    monkeypatch.setattr(sys, "path_importer_cache", {"a.zip": None, "/spark/jars/spark-core_2.12-3.5.6.jar": None})
+def test_what_is_in_an_archive_is_found_after_it_was_forgotten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Modules and packages that were not imported yet too."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name in ("forgotten_one.py", "forgotten_two/__init__.py", "forgotten_two/three.py"):
+            archive.writestr(name, "HERE = True")
+    jar = str(tmp_path / "spark-core_2.12-3.5.6.jar")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "a.zip"), jar])
+    importlib.import_module("forgotten_one")
 
-    leave_jars()
+    forget_archives()
+    importlib.invalidate_caches()  # as Spark does before each task
 
-    assert (sys.path, sys.path_importer_cache) == (["", "a.zip", "/lib"], {"a.zip": None})
+    assert importlib.import_module("forgotten_two.three").HERE
+    assert jar not in sys.path
+    assert str(tmp_path / "a.zip") in sys.path
 
 
 def test_every_task_reads_the_shared_value(engine: Engine) -> None:

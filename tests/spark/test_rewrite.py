@@ -58,6 +58,22 @@ def test_another_layout_is_written_on_request(make: Make) -> None:
     assert len(table.rows()) == 40
 
 
+def test_many_small_files_become_few_on_request(make: Make) -> None:
+    """The same layout again compacts the table, also where no batch touches its files; it can be undone like any change."""
+    table = make[0](COLUMNS)
+    for start in range(0, 40, 4):
+        table.cdc([("I", row) for row in ROWS[start : start + 4]])
+    table.sync(batch_files="1", small_file_bytes="0")
+    assert len(table.visible()) == 10
+    table.edit(Request="repartition")
+
+    table.sync(**make[1])
+
+    assert _whole(table, "repartition")
+    assert len(table.visible()) == 1
+    assert sorted(table.rows()) == ROWS
+
+
 def test_another_key_is_checked_and_kept(make: Make) -> None:
     """A unique key: the files are sorted and bounded by it from then on, and changes find their rows by it."""
     table = _loaded(make)

@@ -8,7 +8,7 @@ from html import escape
 from benchmarks.data.workloads import WORKLOADS
 from benchmarks.reporting.summary import Row
 
-WIDTH, LABELS, BARS = 860, 340, 390
+WIDTH, LABELS, BARS = 1020, 500, 390
 LINE, HEAD, GAP = 22, 34, 14
 _STYLE = """
     text { font: 13px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 } .other { fill: #8c959f } .ours { fill: #0969da }

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.contenders.registry import NAMES
+from benchmarks.contenders.registry import NAMES, contender
 from benchmarks.measuring.campaign import Outcome
 from benchmarks.peers import main
-from benchmarks.reporting.chart import chart
+from benchmarks.reporting.chart import LABELS, chart
 from benchmarks.reporting.earlier import OtherMachine, numbered, read_outcomes, runs_of
 from benchmarks.reporting.machine import _modules_of, program_state
 from benchmarks.reporting.markdown import markdown
@@ -213,3 +213,8 @@ def test_results_are_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixt
 
     assert "10000-many-sequence.json is there already: --add adds to it, --replace begins anew" in capsys.readouterr().out
     assert (tmp_path / "10000-many-sequence.json").read_text() == "{}"
+
+
+def test_no_label_of_the_chart_runs_under_its_bar() -> None:
+    """A letter of the chart's font is seven pixels wide at most, on average."""
+    assert max(len(contender(name).title) for name in NAMES) * 7 <= LABELS

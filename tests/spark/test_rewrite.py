@@ -59,7 +59,7 @@ def test_another_layout_is_written_on_request(make: Make) -> None:
 
 
 def test_many_small_files_become_few_on_request(make: Make) -> None:
-    """The same layout again compacts the table, also where no batch touches its files; it can be undone like any change."""
+    """The same layout again compacts the table, also where no batch touches its files."""
     table = make[0](COLUMNS)
     for start in range(0, 40, 4):
         table.cdc([("I", row) for row in ROWS[start : start + 4]])

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from glue_jobs.aws.records import read_attachment
 from glue_jobs.core.erasure import texts_among
@@ -26,6 +25,7 @@ from glue_jobs.core.record import ChangeRecord, ErasedKeys, Given, Input
 from glue_jobs.core.replay import ADOPT, BY_HAND, ERASE, FULL_LOAD, INCREMENTAL, LATE, Fold, renamed_column, steps_of
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
+from glue_jobs.spark.attached_rows import from_parquet
 from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.key_columns import KeyIndex, normalised_keys
 from glue_jobs.spark.locate import GivenKeys
@@ -223,7 +223,7 @@ class ReplayRows:
         if not name:
             return arrow_schema(schema).empty_table()
         data = read_attachment(self._place.s3, self._place.lake, name)
-        return conform(pq.read_table(pa.BufferReader(data), use_threads=False), schema, name)
+        return conform(from_parquet(data), schema, name)
 
 
 def by_name(item: Input) -> tuple[CdcName, str]:

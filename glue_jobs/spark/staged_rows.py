@@ -6,19 +6,18 @@ of them are read. Only where a run is staging.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from glue_jobs.core.bins import pack
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.core.staged import ROWS
 from glue_jobs.core.work import Work
+from glue_jobs.spark.attached_rows import as_parquet, from_parquet
 from glue_jobs.spark.engine import Engine, Engines, Shared, SparkEngine
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.locate import packed
@@ -56,15 +55,9 @@ def changed(counts: Counts) -> int:
     return counts.inserted + counts.updated + counts.deleted
 
 
-def as_parquet(rows: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(rows, sink, compression="zstd")
-    return sink.getvalue()
-
-
 def plain_lines(data: bytes) -> list[tuple[Any, ...]]:
     """The column names and the rows of what `as_parquet` wrote, in the values of plain_rows."""
-    rows = pq.read_table(pa.BufferReader(data))
+    rows = from_parquet(data)
     return [tuple(rows.column_names), *plain_rows(rows)]
 
 

@@ -50,8 +50,8 @@ class DataFileWriter:
         row_group_rows: int = ROW_GROUP_ROWS,
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
-        """schema: the columns of the file, at least one: of none the rows would not be counted. dictionary: the columns that may be written
-        with one, True for any; those are that their first rows say it is worth it for.
+        """schema: the columns of the file, at least one: of none the rows would not be counted. dictionary: the columns that may have a
+        dictionary, True for any; a column gets one if the first rows say that it is smaller with it.
 
         row_group_bytes: of rows in memory; rows that come together are cut as if all were of their average size.
         """
@@ -75,7 +75,11 @@ class DataFileWriter:
         return written + int(self._waiting_bytes * ratio)
 
     def write(self, rows: pa.Table | pa.RecordBatch, size_bytes: int | None = None) -> None:
-        """Take rows; columns are bound by name and cast to the file's schema. size_bytes: of the rows in memory, where it is known."""
+        """Take rows; columns are bound by name and cast to the file's schema.
+
+        size_bytes: of the rows in memory, where it is known; a caller may count columns that the file leaves out, so that row groups end a
+        little earlier.
+        """
         table = conform(rows, self._schema, "to be written")
         self.rows += table.num_rows
         size = table.nbytes if size_bytes is None else size_bytes

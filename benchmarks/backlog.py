@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from benchmarks.data.small_tables import change_files, last_runs, make_tables
-from benchmarks.measuring.job_runs import run_job
-from benchmarks.measuring.requests import seconds_waited
 from benchmarks.server.stand import open_stand
+from benchmarks.within.job_runs import run_job
+from benchmarks.within.requests import seconds_waited
 
 DISTINCT = 50  # files that differ; a backlog repeats them, because making them takes longer than draining it
 DRIVER = 1 << 40

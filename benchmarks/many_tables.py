@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
 from benchmarks.data.small_tables import SmallTable, change_files, last_runs, make_tables
-from benchmarks.measuring.job_runs import JobRun, run_job
-from benchmarks.measuring.requests import waits
 from benchmarks.server.stand import Stand, open_stand
+from benchmarks.within.job_runs import JobRun, run_job
+from benchmarks.within.requests import waits
 from controller.gather import Question, gather
 from controller.plan import PlannedRun, plan_run
 from glue_jobs.aws.clients import make_clients

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.data.base import ROW_BYTES, Base, hexadecimal, make_rows
 from benchmarks.folders import ROOT
-from benchmarks.measuring.merge_memory import shape_of
+from benchmarks.within.merge_memory import shape_of
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, net_changes
 
 PIECE_ROWS = 500_000
@@ -95,7 +95,7 @@ def measure(path: Path, case: Case) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         packed = Path(folder) / "net"
         changes = pack(packed, case)
-        command = [sys.executable, "-m", "benchmarks.measuring.merge_memory", str(path), str(packed), str(case.rows)]
+        command = [sys.executable, "-m", "benchmarks.within.merge_memory", str(path), str(packed), str(case.rows)]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if measured["hits"] != changes:

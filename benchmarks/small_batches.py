@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from benchmarks.data.small_tables import SmallTable, change_files, last_runs, make_tables
-from benchmarks.measuring.job_runs import JobRun, run_job
-from benchmarks.measuring.requests import STAGES, Call, seconds_waited, waits
 from benchmarks.server.stand import Stand, open_stand
+from benchmarks.within.job_runs import JobRun, run_job
+from benchmarks.within.requests import STAGES, Call, seconds_waited, waits
 
 DRIVER, SPARK = 1 << 40, 0  # driver_bytes that let all work be done there
 BYTES_PER_ROW = 34  # of this table's rows in a data file, about

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.measuring.requests import Call, recorded, waits
+from benchmarks.within.requests import Call, recorded, waits
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.spark.raw_batch import UNIT_BYTES, Unit
 from glue_jobs.spark.raw_file import RawHead

@@ -1,6 +1,6 @@
 """One job run in a process of its own, as Glue starts it, and what it says of itself: milestones, requests, memory.
 
-    python -m benchmarks.measuring.run_job <what it says, a file> <the job's script> <the job's arguments …>
+    python -m benchmarks.within.run_job <what it says, a file> <the job's script> <the job's arguments …>
 
 The parent puts the time at which it started the process into BENCH_STARTED (seconds of time.time).
 """
@@ -13,7 +13,6 @@ BEGAN = time.time()
 
 import json  # noqa: E402 - the first line of the process is its first milestone
 import os  # noqa: E402
-import resource  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Iterator, Sequence  # noqa: E402
 from contextlib import contextmanager  # noqa: E402
@@ -72,7 +71,8 @@ def main(argv: Sequence[str]) -> int:
     import_module("glue_jobs.spark.worker")
     imported = time.time()
     # After the job's own imports, or those of this module would count as the job's.
-    from benchmarks.measuring.requests import recorded
+    from benchmarks.within.peak import peak_bytes
+    from benchmarks.within.requests import recorded
 
     clock, latency = time.time() - time.perf_counter(), float(os.environ.get("BENCH_LATENCY", "0"))
     began = time.time()
@@ -89,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
                 "main": began,
                 "ended": ended,
                 "cpu_seconds": time.process_time(),
-                "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                "peak_bytes": peak_bytes(),
                 "spark_seconds": spark_seconds,
                 "calls": [{**asdict(call), "started": call.started + clock, "ended": call.ended + clock} for call in calls],
             }

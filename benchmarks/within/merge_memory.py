@@ -1,7 +1,7 @@
 """Merges changes into one data file in this process, as a Spark task does, and prints what memory that took. Started by
 `benchmarks.memory` and by nobody else.
 
-    python -m benchmarks.measuring.merge_memory FILE PACKED ROWS
+    python -m benchmarks.within.merge_memory FILE PACKED ROWS
 
 FILE: a local Parquet file of the benchmarks' rows; PACKED: net changes for it, as a task finds them on its node; ROWS: those of FILE. S3 is
 this machine's disk: a server in the process would count, one beside it would not say more.
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.data.base import KEY
+from benchmarks.within.peak import peak_bytes
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import DataFile
@@ -32,8 +33,6 @@ from glue_jobs.spark.merge_task import MergeBin, MergeTask
 from glue_jobs.spark.net_changes import Unpacker
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.shared import Here
-
-KIB = 1024
 
 
 class DiskS3:
@@ -60,12 +59,6 @@ class DiskS3:
 
     def upload_part(self, Body: bytes, **_: Any) -> dict[str, str]:  # noqa: N803
         return {"ETag": f'"{hashlib.md5(Body, usedforsecurity=False).hexdigest()}"'}
-
-
-def peak_bytes() -> int:
-    """The most resident memory that this process ever had. Not getrusage's: that begins with the parent's."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * KIB
 
 
 def shape_of(schema: pa.Schema) -> Shape:

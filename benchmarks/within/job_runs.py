@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.folders import ROOT
-from benchmarks.measuring.requests import Call
+from benchmarks.within.requests import Call
 from glue_jobs.spark.java import find_java_home
 from infra.local.job_process import Runtime, spark_environment
 
@@ -52,7 +52,7 @@ def run_job(job: str, environment: Mapping[str, str], paths: str, *, latency_sec
             "BENCH_STARTED": repr(time.time()),
             "BENCH_LATENCY": repr(latency_seconds),
         }
-        command = [sys.executable, "-m", "benchmarks.measuring.run_job", str(says), job, *words]
+        command = [sys.executable, "-m", "benchmarks.within.run_job", str(says), job, *words]
         done = subprocess.run(command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{job} ended with {done.returncode}: {done.stderr[-3000:]}")

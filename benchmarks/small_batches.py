@@ -103,19 +103,20 @@ def _print_waits(calls: Sequence[Call]) -> None:
 
 def print_crossing(stand: Stand, given: argparse.Namespace) -> None:
     """Tables of several sizes with a change in every data file."""
-    print(f"\n{stand.title}; medians of {given.repeat}, each a fresh process; target_file_bytes 8 MiB\n")
+    print(f"\n{stand.title}; medians of {given.repeat}, each a fresh process; target_file_bytes {given.file_mib} MiB\n")
+    sizes = {"target_file_bytes": given.file_mib << 20, "small_file_bytes": 1}
     print("| table | driver, s | Spark, s | driver / Spark | driver's peak memory |\n| --- | --- | --- | --- | --- |")
     for megabytes in given.crossing:
         rows = int(megabytes * 1e6 / BYTES_PER_ROW)
         (table,) = make_tables(stand, [f"of{megabytes}mb"], rows)
         table.put_load()
-        run_job("load_initial", stand.environment, str(table.path), driver_bytes=DRIVER, target_file_bytes=8 << 20, small_file_bytes=1)
+        run_job("load_initial", stand.environment, str(table.path), driver_bytes=DRIVER, **sizes)
         files = change_files(rows, 1, 2000)
         taken: dict[int, list[JobRun]] = {DRIVER: [], SPARK: []}
         for at in range(given.repeat):
             for way, some in taken.items():
                 table.put_changes(files, timedelta(hours=2 * at + (way == SPARK)))
-                settings = {"driver_bytes": way, "target_file_bytes": 8 << 20, "small_file_bytes": 1}
+                settings = {"driver_bytes": way, **sizes}
                 latency = given.latency_ms / 1000
                 some.append(run_job("load_incremental", stand.environment, str(table.path), latency_seconds=latency, **settings))
         driver, spark = (statistics.median(run.seconds for run in taken[way]) for way in (DRIVER, SPARK))
@@ -135,6 +136,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--latency-ms", type=float, default=0.0, help="that every request takes more")
     parser.add_argument("--requests", action="store_true", help="list those of the driver; * where one waits for another")
     parser.add_argument("--crossing", type=lambda text: [int(part) for part in text.split(",")], default=[], help="sizes in MB")
+    parser.add_argument("--file-mib", type=int, default=8, help="of the data files of --crossing")
     given = parser.parse_args(argv)
     began = time.perf_counter()
     with open_stand() as stand:

@@ -211,7 +211,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     environment = os.environ if environment is None else environment
 
     def act(settings: Settings, given: Mapping[str, str]) -> Act:
-        engines, dry_run, head = Engines(settings.limits.driver_bytes), read_flag(given, "dry_run"), given.get("from_change", "")
+        engines, dry_run, head = Engines.of(settings.limits), read_flag(given, "dry_run"), given.get("from_change", "")
         edit = read_row_edit(given)
         if edit is not None:
             return Applying(editing(edit_rows_at(edit, settings), edit), engines, environment, edit.stage, dry_run, head)
@@ -258,7 +258,7 @@ def apply_to_lake(
 
     shuffles = spark.conf.get("spark.sql.shuffle.partitions")
     try:
-        act = Applying(correcting(give, strict), Engines(chosen.limits.driver_bytes, spark), environment, stage)
+        act = Applying(correcting(give, strict), Engines.of(chosen.limits, spark), environment, stage)
         return apply_here(act, path, chosen, environment)
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", shuffles)

@@ -69,7 +69,7 @@ def delete_rows(
 def _edit(edit: RowEdit, path: str, rows: Any, spark: Any, environment: Environment | None, settings: Mapping[str, str]) -> str:
     environment = os.environ if environment is None else environment
     chosen = _settings(settings, environment)
-    plan, engines = editing(edit_rows_of(rows, edit, chosen), edit), Engines(chosen.limits.driver_bytes, spark)
+    plan, engines = editing(edit_rows_of(rows, edit, chosen), edit), Engines.of(chosen.limits, spark)
     return apply_here(Applying(plan, engines, environment), path, chosen, environment)
 
 

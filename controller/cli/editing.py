@@ -159,7 +159,7 @@ def _edit_here(call: Call, path: str, wish: Wish) -> int:
     with call.session() as session:
         _, state = one_table(session, path, wants=lambda state: False)
         engine: Any = importlib.import_module("glue_jobs.spark.engine")
-        engines, limits = engine.Engines(call.settings.limits.driver_bytes), call.settings
+        engines, limits = engine.Engines.of(call.settings.limits), call.settings
         act = _job().Applying(_job().editing(wish.give(wish.edit, limits), wish.edit), engines, os.environ, wish.edit.stage)
         ended = run_here(session.job_context("Apply"), state.path, act)
         error = act.error or ended.error

@@ -47,7 +47,15 @@ class Limits:
     stream_file_bytes: int = _limit(16 * MIB, "bytes", "a data file above this is rewritten in pieces instead of as a whole")
     part_bytes: int = _limit(8 * MIB, "bytes", "size of an upload's parts", least=MIN_PART_BYTES)
     driver_bytes: int = _limit(
-        32 * MIB, "bytes", "work up to this size is done by Arrow in the job's driver, without starting Spark; 0: always Spark"
+        32 * MIB,
+        "bytes",
+        "files whose rows are all held at once are worked on up to this size by Arrow in the job's driver, without starting Spark;"
+        " 0: always Spark",
+    )
+    driver_file_bytes: int = _limit(
+        256 * MIB,
+        "bytes",
+        "the same for data files that these are looked for in or merged into, a few of which are held at a time; at least `driver_bytes`",
     )
     broadcast_bytes: int = _limit(256 * MIB, "bytes", "net changes up to this size go to every task; larger ones are joined by shuffle")
     key_filter_bytes: int = _limit(

@@ -8,33 +8,26 @@ from dataclasses import dataclass, replace
 from datetime import date as calendar_date
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from typing import Any, Callable, NamedTuple
+from typing import Callable, NamedTuple
 
 DIGITS = "%Y%m%d%H%M%S"  # a time as the first digits of a CDC name
 TRANSACTIONS = "CDC_TXN-"  # how names of transaction files begin: the changes of all tables, in a folder of their own
-# LOAD + hexadecimal counter, also SEGMENTn_LOAD of a parallel load; or date, time and 0-10 sub-second digits.
-_NAME = re.compile(
-    r"(?:(?P<segment>SEGMENT\d+_)?LOAD(?P<counter>[0-9A-Fa-f]{8,})"
-    r"|(?P<date>\d{8})[-_](?P<time>\d{6})(?P<sub>\d{0,10}))"
-    r"\.(?:parquet|csv|csv\.gz)"
-    rf"|{TRANSACTIONS}(?P<began>\d{{14}})(?P<fraction>\d{{0,10}})\.csv(?:\.gz)?",
-    re.ASCII,  # other scripts' digits would pass as digits and sort elsewhere
-)
+# ASCII: other scripts' digits would pass as digits and sort elsewhere. A listing may have 100,000 names: a pattern says all but the date.
+_TIME = r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d"
+_ENDING = r"\.(?:parquet|csv|csv\.gz)"
+_LOAD = re.compile(rf"(SEGMENT\d+_)?LOAD([0-9A-Fa-f]{{8,}}){_ENDING}", re.ASCII)  # SEGMENTn_: of a parallel load; a hexadecimal counter
+_CDC = re.compile(rf"(\d{{8}})[-_]({_TIME})(\d{{0,10}}){_ENDING}", re.ASCII)
+_TRANSACTIONS = re.compile(rf"{TRANSACTIONS}(\d{{8}})({_TIME})(\d{{0,10}})\.csv(?:\.gz)?", re.ASCII)
 _SUB_DIGITS = 10
 
 
-@dataclass(frozen=True)
-class RawFile:
-    """One object below a table's raw folder, as a listing shows it."""
+class RawFile(NamedTuple):
+    """One object below a table's raw folder, as a listing shows it. A listing may have 100,000 of them, and a controller many listings."""
 
-    __slots__ = ("etag", "key", "modified", "size")  # a listing may have 100,000 of them, and a controller many listings
     key: str
     size: int
     etag: str
     modified: datetime
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RawFile, (self.key, self.size, self.etag, self.modified)
 
     @property
     def base(self) -> str:
@@ -101,19 +94,11 @@ class RawListing:
 def cdc_name(key: str) -> CdcName | None:
     """The CDC file name at the end of `key`, or None if it is something else (also an impossible date)."""
     base = key.rsplit("/", 1)[-1]
-    match = _NAME.fullmatch(base)
+    match = _CDC.fullmatch(base) or _TRANSACTIONS.fullmatch(base)
     if match is None:
         return None
-    date, time, sub, began, fraction = match.group("date", "time", "sub", "began", "fraction")
-    if began is None and date is None:
-        return None
-    second = began or date + time
-    return CdcName(second + (fraction if began else sub).ljust(_SUB_DIGITS, "0"), base) if _is_time(second) else None
-
-
-def _is_time(second: str) -> bool:
-    """Whether 14 digits are a time. By hand, because a listing may have 100,000 of them and strptime takes ten times as long."""
-    return second[8:10] < "24" and second[10:12] < "60" and second[12:] < "60" and _is_date(second[:8])
+    date, time, sub = match.groups()
+    return CdcName(date + time + sub.ljust(_SUB_DIGITS, "0"), base) if _is_date(date) else None
 
 
 @lru_cache(maxsize=1024)  # many names are of few days
@@ -137,10 +122,8 @@ def is_transactions(key: str) -> bool:
 
 def load_number(key: str) -> tuple[str, int] | None:
     """(segment, counter) of a load file's name, or None if it is something else."""
-    match = _NAME.fullmatch(key.rsplit("/", 1)[-1])
-    if not match or match.group("counter") is None:
-        return None
-    return (match.group("segment") or "", int(match.group("counter"), 16))
+    match = _LOAD.fullmatch(key.rsplit("/", 1)[-1])
+    return (match.group(1) or "", int(match.group(2), 16)) if match else None
 
 
 def is_ignored(file: RawFile, folder: str) -> bool:
@@ -162,7 +145,7 @@ def classify(files: Iterable[RawFile], folder: str, is_outdated: Callable[[CdcNa
         if is_ignored(file, folder):
             continue
         name = cdc_name(file.key)
-        if name is not None and not is_transactions(file.key):
+        if name is not None and not name.base.startswith(TRANSACTIONS):
             if is_outdated is not None and is_outdated(name, file.key):
                 outdated += 1
                 continue

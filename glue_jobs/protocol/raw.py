@@ -73,10 +73,11 @@ def _list_folder(s3: Any, state: TableState, window: str | None, snapshot: Snaps
     listing = classify(files, raw.key, _is_outdated(snapshot, window) if window else None)
     listing = replace(listing, gaps=tuple(gaps), folders=(raw.key,))
     # What was not expected when the ranges were chosen: a load in folders, or the first folders by date.
-    is_new = _in_folders(raw, [file.key for file in listing.loads]) or (
-        shows_folders(raw.key, [file.key for file in listing.cdc]) and not shows_folders(raw.key, known)
+    is_new = bool(gaps) and (
+        _in_folders(raw, [file.key for file in listing.loads])
+        or (shows_folders(raw.key, [file.key for file in listing.cdc]) and not shows_folders(raw.key, known))
     )
-    return _list_folder(s3, state, None, snapshot) if gaps and is_new else listing
+    return _list_folder(s3, state, None, snapshot) if is_new else listing
 
 
 def _is_outdated(snapshot: Snapshot, window: str) -> Callable[[CdcName, str], bool]:

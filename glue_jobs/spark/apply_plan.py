@@ -108,7 +108,7 @@ def plan_apply(
     shape = Shape(str(state.path), snapshot.schema, snapshot.primary_key, snapshot.partitioning, empty_as_null)
     files = [PastFile(snapshot.files[path], "") for path in sorted(snapshot.files)]
     candidates = candidates_by_range(given.keys, shape, files)
-    engine = engines.for_bytes(sum(each.file.size_bytes for each in candidates))
+    engine = engines.for_files(sum(each.file.size_bytes for each in candidates))
     located = tuple(locate(engine, place, shape, given.keys, candidates))
     before = np.zeros(len(given.keys), np.int64)
     for each in located:
@@ -144,7 +144,7 @@ def _check_not_taken(engines: Engines, place: Place, plan: ApplyPlan, files: Seq
         return
     keys = GivenKeys.of(plan.updates, primary_key)
     candidates = candidates_by_range(keys, plan.shape, files)
-    engine = engines.for_bytes(sum(each.file.size_bytes for each in candidates))
+    engine = engines.for_files(sum(each.file.size_bytes for each in candidates))
     shared = engine.share(pickle.dumps((plan.given.keys.pack(), keys.pack())), _unpack_both)
     bins = pack(candidates, lambda each: each.file.size_bytes, engine.slots * BINS_PER_SLOT)
     taken = chain(engine.map(_TakenTask(place, plan.shape, shared), [tuple(some) for some in bins]))

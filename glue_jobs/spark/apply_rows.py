@@ -40,7 +40,7 @@ from glue_jobs.spark.write_files import write_tables
 def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, *, staged_rows: int = 0) -> Work:
     """The change. place: with its id. staged_rows: of how many rows at most the row changes are kept, for a person to look at."""
     snapshot, key = plan.snapshot, plan.given.keys.columns
-    added = rewrite(engines.for_bytes(plan.size_bytes), place, plan)
+    added = rewrite(engines.for_files(plan.size_bytes), place, plan)
     attachments = _attachments(plan)
     names = {ending: attachment_name(place.change, ending) for ending in attachments}
     # A load date that a person set back (a reload that is asked for) stays, as does a cursor that a person moved: no file is taken here.
@@ -62,7 +62,7 @@ def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, 
         attachments=attachments,
         details={**facts(plan), **_keys_back(place, plan), "engine": engines.names},
     )
-    return attached(work, staged_changes(engines.for_bytes(plan.size_bytes), place, plan, staged_rows)) if staged_rows else work
+    return attached(work, staged_changes(engines.for_files(plan.size_bytes), place, plan, staged_rows)) if staged_rows else work
 
 
 def _keys_back(place: Place, plan: ApplyPlan) -> dict[str, int]:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 
 def as_parquet(rows: pa.Table) -> bytes:
+    """The bytes of a Parquet file of these rows, in zstd."""
     sink = io.BytesIO()
     pq.write_table(rows, sink, compression="zstd")
     return sink.getvalue()

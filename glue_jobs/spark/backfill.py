@@ -52,7 +52,7 @@ class HistoryBuilder:
 
     def __init__(self, settings: Settings, environment: Mapping[str, str] | None = None) -> None:
         self._settings = settings
-        self._engines = Engines(settings.limits.driver_bytes)
+        self._engines = Engines.of(settings.limits)
         self._environment = os.environ if environment is None else environment
 
     def __call__(self, plan: Backfill, change: str, now: datetime) -> Work:

@@ -48,7 +48,7 @@ def plan_edit(
     rows = rows if edit.word == DELETE else _timed(rows, snapshot, now)
     files = [PastFile(snapshot.files[path], "") for path in sorted(snapshot.files)]
     candidates = candidates_by_range(keys, shape, files)
-    engine = engines.for_bytes(sum(each.file.size_bytes for each in candidates))
+    engine = engines.for_files(sum(each.file.size_bytes for each in candidates))
     located = tuple(locate(engine, place, shape, keys, candidates))
     before = np.zeros(len(keys), np.int64)
     for each in located:

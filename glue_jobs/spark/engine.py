@@ -19,6 +19,8 @@ from glue_jobs.spark.task_errors import carried
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from glue_jobs.core.limits import Limits
+
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
@@ -127,17 +129,28 @@ def forget_archives() -> None:
 class Engines:
     """Chooses where work runs: little of it in the driver, all else on Spark, which starts at its first use. Threads may share it."""
 
-    def __init__(self, driver_bytes: int, session: SparkSession | None = None) -> None:
-        """session: one that runs already and is somebody else's, for work that is not little."""
-        self._driver_bytes, self._session = driver_bytes, session
+    def __init__(self, driver_bytes: int, session: SparkSession | None = None, *, file_bytes: int = 0) -> None:
+        """session: one that runs already and is somebody else's, for work that is not little. file_bytes: as `driver_file_bytes`."""
+        self._driver_bytes, self._file_bytes, self._session = driver_bytes, max(driver_bytes, file_bytes), session
         self._spark: SparkEngine | None = None
         self._starting = threading.Lock()
 
+    @classmethod
+    def of(cls, limits: Limits, session: SparkSession | None = None) -> Engines:
+        """As a job's limits say."""
+        return cls(limits.driver_bytes, session, file_bytes=limits.driver_file_bytes)
+
     def for_bytes(self, size_bytes: float) -> Engine:
-        """An engine for work of this size; `driver_bytes` = 0 means Spark always. Once Spark runs, it does the rest too."""
+        """An engine for work on so many bytes of files, whose rows are all held at once; `driver_bytes` = 0 means Spark always. Once Spark
+        runs, it does the rest too."""
+        return self.for_files(0, size_bytes)
+
+    def for_files(self, file_bytes: float, size_bytes: float = 0) -> Engine:
+        """The same where these rows meet data files of so many bytes, of which a few are held at a time."""
         if self._spark is not None:
             return self._spark
-        return DriverEngine() if self._driver_bytes and size_bytes <= self._driver_bytes else self.spark
+        little = size_bytes <= self._driver_bytes and file_bytes <= self._file_bytes
+        return DriverEngine() if self._driver_bytes and little else self.spark
 
     def for_driver(self, size_bytes: float, most_bytes: float) -> Engine:
         """The driver up to `most_bytes`, also beside a running Spark: for work whose outcome the driver must hold anyway, where sending

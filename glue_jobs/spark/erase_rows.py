@@ -52,7 +52,7 @@ class RowEraser:
     """Erases the rows of the keys in a file that a person gives. keys: its address; columns: those of the key, () for the primary key."""
 
     def __init__(self, settings: Settings, environment: Mapping[str, str], keys: str, columns: tuple[str, ...] = ()) -> None:
-        self._engines = Engines(settings.limits.driver_bytes)
+        self._engines = Engines.of(settings.limits)
         self._settings, self._environment = settings, environment
         self._where, self._columns = keys, columns
         self._keys: GivenKeys | None = None
@@ -79,7 +79,7 @@ class RowEraser:
         assert self._keys is not None, "the keys are read first"
         place, keys = self._place(state, ""), self._keys
         wanted = [item for item in holdings.searchable if may_hold(keys, str(state.path), item)]
-        engine = self._engines.for_bytes(sum(item.held.size_bytes for item in wanted))
+        engine = self._engines.for_files(sum(item.held.size_bytes for item in wanted))
         shared = engine.share(keys.pack(), unpack_keys)
         task = _SearchTask(place, shared)
         bins = pack(wanted, lambda item: item.held.size_bytes, engine.slots * BINS_PER_SLOT)
@@ -104,7 +104,7 @@ class RowEraser:
         chosen = {hit.item.path: (hit.item, "") for hit in found.hits if hit.item.path in snapshot.files}
         chosen.update((path, (hit.item, hit.item.held.version)) for path, hit in own_hits(snapshot.files, found.hits).items())
         files = [_HeadFile(PastFile(snapshot.files[path], version), item) for path, (item, version) in sorted(chosen.items())]
-        engine = self._engines.for_bytes(sum(each.size_bytes for each in files))
+        engine = self._engines.for_files(sum(each.size_bytes for each in files))
         task = _RewriteTask(place, shape, engine.share(self._keys.pack(), unpack_keys), only_open if is_history else None)
         bins = pack(files, lambda each: each.size_bytes, engine.slots * BINS_PER_SLOT)
         with brought_back():

@@ -51,7 +51,7 @@ class SnapshotRows:
 
     def __init__(self, settings: Settings, environment: Mapping[str, str] | None = None, engines: Engines | None = None) -> None:
         self._settings = settings
-        self._engines = engines or Engines(settings.limits.driver_bytes)
+        self._engines = engines or Engines.of(settings.limits)
         self._environment = os.environ if environment is None else environment
 
     def __call__(self, plan: SnapshotPlan, version: Version) -> Manifest:

@@ -38,7 +38,7 @@ def with_rows(engines: Engines, place: Place, shape: Shape, heads: Sequence[RawH
     engine = engines.spark if by_shuffle else engines.for_bytes(input_bytes)
     net = net_changes(first_winners(engine, place, shape, heads, int(place.limits.sample_rows)), shape)
     rewritten = candidates(net, [files[path] for path in work.superseded if path in files])
-    before = old_rows(engines.for_bytes(sum(file.size_bytes for file in rewritten)), place, shape, net, rewritten)
+    before = old_rows(engines.for_files(sum(file.size_bytes for file in rewritten)), place, shape, net, rewritten)
     rows = row_changes(before, net.images.filter(pa.array(net.ops != DELETE)), shape.schema, shape.key)
     return attached(work, rows)
 

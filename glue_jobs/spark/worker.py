@@ -28,7 +28,7 @@ class SparkWorker:
     """Does full loads, batches, truncates and rewrites, and keeps the history table with them."""
 
     def __init__(self, settings: Settings, environment: Mapping[str, str] | None = None) -> None:
-        self._engines = Engines(settings.limits.driver_bytes)
+        self._engines = Engines.of(settings.limits)
         self._environment = os.environ if environment is None else environment
 
     def __call__(self, task: Task) -> Work:

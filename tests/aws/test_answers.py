@@ -8,10 +8,14 @@ from typing import Any
 import botocore.session
 import botocore.utils
 import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError, ResponseParserFactory
 
-from benchmarks.synthetic.aws import Shape, SyntheticAws
+from benchmarks.synthetic.aws import CREDENTIALS, Shape, SyntheticAws
 from glue_jobs.aws.answers import quick_answers, read_time
+from glue_jobs.aws.clients import make_clients
+from tests.aws.faults import RawBody
 
 FORMS = [
     "2024-05-17T10:00:00.000Z", "2024-05-17T10:00:00.123Z", "2024-05-17T10:00:00Z", "2024-05-17T10:00:00+0200", "20240517T100000Z",
@@ -39,6 +43,8 @@ def test_the_clients_read_times_so() -> None:
 
 
 PLAIN = "<Key>a/b</Key><LastModified>2024-05-17T10:00:00.000Z</LastModified><ETag>&quot;d41d&quot;</ETag><Size>12345678901</Size>"
+AS_AWS = PLAIN.replace("<Size>", "<ChecksumAlgorithm>CRC64NVME</ChecksumAlgorithm><ChecksumType>FULL_OBJECT</ChecksumType><Size>")
+AS_AWS += "<StorageClass>STANDARD</StorageClass>"
 ENTRIES = {
     "plain": PLAIN,
     "what S3 tells of an object's checksum": f"{PLAIN}<ChecksumAlgorithm>CRC32</ChecksumAlgorithm><ChecksumType>FULL_OBJECT</ChecksumType>",
@@ -50,6 +56,19 @@ ENTRIES = {
     "no text": "<Key/><ETag></ETag>",
     "characters": "<Key>a%2Fb &lt;&amp;&#xE9;\u00e9 +</Key>",
     "nothing": "",
+    "as AWS writes them": AS_AWS,
+    "quotes that are no entities": AS_AWS.replace("&quot;", '"'),
+    "entities by number": AS_AWS.replace("&quot;", "&#34;"),
+    "no quotes": AS_AWS.replace("&quot;", ""),
+    "space between": AS_AWS.replace("><", ">\n  <"),
+    "an attribute": AS_AWS.replace("<Size>", '<Size unit="byte">'),
+    "a comment": AS_AWS.replace("<Size>", "<Size><!-- of the object -->"),
+    "a character that may be in no document": AS_AWS.replace("a/b", "a\x01b"),
+    "a line's end": AS_AWS.replace("a/b", "a\r\nb"),
+    "a noncharacter": AS_AWS.replace("a/b", "a\uffffb"),
+    "other scripts' digits": AS_AWS.replace("<Size>1", "<Size>\u0661"),
+    "an entry in an entry": f"{AS_AWS}<Contents>{AS_AWS}</Contents>",
+    "an element that is not closed": f"{AS_AWS}<Owner>",
     "a version": f"{PLAIN}<VersionId>null</VersionId><IsLatest>true</IsLatest><StorageClass>GLACIER</StorageClass>",
     "an old version": f"{PLAIN}<IsLatest>false</IsLatest>",
     "a time of another form": "<Key>a</Key><LastModified>Fri, 17 May 2024 10:00:00 GMT</LastModified>",
@@ -85,6 +104,31 @@ def test_the_clients_read_listings_so() -> None:
     s3: Any = SyntheticAws(Shape(1, 20)).clients().s3
 
     assert type(s3._endpoint._response_parser_factory.create_parser("rest-xml")).__module__ == "glue_jobs.aws.answers"
+
+
+def test_a_page_is_read_once() -> None:
+    """Before botocore's parser does, a handler of newer versions reads the whole answer to see whether it is an error."""
+    s3: Any = SyntheticAws(Shape(1, 500)).clients().s3
+    seen: list[int] = []
+    s3.meta.events.register_first("before-parse.s3.*", lambda response_dict, **_: seen.append(len(response_dict["body"])))
+
+    page = s3.list_objects_v2(Bucket="raw", Prefix="dms/shop/t00000/")
+
+    assert (len(page["Contents"]), page["IsTruncated"]) == (501, False)
+    assert [length < 1000 for length in seen] == [True]
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_an_error_in_place_of_a_page_is_an_error(status: int) -> None:
+    """Also one with status 200, in which nothing is cut."""
+    body = b'<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>wait</Message></Error>'
+    clients = make_clients(CREDENTIALS)
+    clients.max_attempts = 1
+    events: Any = clients.s3.meta.events
+    events.register_last("before-send.s3", lambda request, **_: AWSResponse(request.url, status, {}, RawBody(body)))
+
+    with pytest.raises(ClientError, match="SlowDown"):
+        clients.s3.list_objects_v2(Bucket="raw", Prefix="dms/")
 
 
 def _parsed(factory: Any, body: bytes, shape: Any) -> Any:

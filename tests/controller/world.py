@@ -119,7 +119,7 @@ class World:
         """A loaded table whose head has applied the raw files with these names."""
         self.put_raw(path, *bases)
         etag = self.clients.s3.head_object(Bucket=path.bucket, Key=path.raw.key + bases[0])["ETag"].strip('"')
-        known = classify([replace(raw_file(path, base), etag=etag) for base in bases], path.raw.key)
+        known = classify([raw_file(path, base)._replace(etag=etag) for base in bases], path.raw.key)
         record = head_record(path, inputs(known.loads), inputs(known.cdc))
         write_record(self.clients.s3, S3Uri.folder(str(lake_folder(LAKE, path))), record)
         cursor = record.cursor_after or f"{path}0.parquet"

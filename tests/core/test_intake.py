@@ -234,8 +234,8 @@ TWO = [load(1), load(2)]
 @pytest.mark.parametrize(("name", "is_old"), [(1, True), (LATER - 120, False)])
 def test_a_copied_folder_is_told_by_changes_as_young_as_the_load(minutes: int, copied: bool, name: int, is_old: bool) -> None:
     """Their names are older by more than an hour. One that the table has not tells nothing: DMS leaves those of before."""
-    young = replace(cdc(name), modified=OLD + timedelta(minutes=minutes))
-    other = replace(cdc(2), modified=OLD)
+    young = cdc(name)._replace(modified=OLD + timedelta(minutes=minutes))
+    other = cdc(2)._replace(modified=OLD)
 
     files = (load(etag="new"), young, other)
 
@@ -689,7 +689,7 @@ def test_a_copied_folder_is_asked_about_also_where_its_changes_were_undone(is_em
     """They are pending; the load alone would be all that the table has."""
     awaited = {item.key: item for item in map(taken, (cdc(1), cdc(2), *((load(),) if is_empty else ())))}
     snapshot = Snapshot(change="0000000002-000001-0000000b", awaited=awaited) if is_empty else loaded(awaited=awaited)
-    young = [replace(file, modified=OLD + timedelta(hours=5)) for file in (load(etag="copy"), cdc(1), cdc(2))]
+    young = [file._replace(modified=OLD + timedelta(hours=5)) for file in (load(etag="copy"), cdc(1), cdc(2))]
 
     action = plan(snapshot, *young)
 

@@ -16,6 +16,7 @@ import pytest
 
 from glue_jobs.aws.garbage import COLLECTED_AT
 from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.limits import Limits
 from glue_jobs.spark import shared as shared_module
 from glue_jobs.spark.engine import DriverEngine, Engine, Engines, SparkEngine, forget_archives
 from glue_jobs.spark.shared import Shared
@@ -140,3 +141,18 @@ def test_little_work_stays_in_the_driver(spark: SparkSession) -> None:
     assert type(engines.for_bytes(101)) is SparkEngine
     assert (type(engines.for_bytes(1)), engines.names) == (SparkEngine, "spark")
     assert type(Engines(0).for_bytes(0)) is SparkEngine
+
+
+def test_few_rows_meet_more_bytes_of_data_files_in_the_driver(spark: SparkSession) -> None:
+    """Both bounds hold at once, that of the files is never below the other, and 0 still means Spark always."""
+    limits = Limits(driver_bytes=100, driver_file_bytes=500)
+
+    def chosen(limits: Limits, file_bytes: int, size_bytes: int) -> type:
+        return type(Engines.of(limits, spark).for_files(file_bytes, size_bytes))
+
+    assert chosen(limits, 500, 100) is DriverEngine
+    assert chosen(limits, 501, 100) is SparkEngine
+    assert chosen(limits, 500, 101) is SparkEngine
+    assert type(Engines.of(limits, spark).for_bytes(101)) is SparkEngine
+    assert chosen(Limits(driver_bytes=100, driver_file_bytes=0), 100, 0) is DriverEngine
+    assert chosen(Limits(driver_bytes=0, driver_file_bytes=500), 0, 0) is SparkEngine

@@ -144,7 +144,8 @@ def test_a_table_whose_item_was_made_anew_is_checked_too(
     ours = {str(each.path) for each in (fine, anew, never)} & found.keys()
     assert all("findings" in found[path] for path in ours), found
     codes = {path: [finding["code"] for finding in found[path]["findings"]] for path in ours}
-    assert (code, codes) == (5, {str(fine.path): [], str(anew.path): ["state-went-back"]})
+    assert codes == {str(fine.path): [], str(anew.path): ["state-went-back"]}
+    assert code == (5 if all("findings" in table for table in found.values()) else 1)
 
 
 def test_without_pyarrow_the_full_check_says_what_to_install(fine: LakeTable, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:

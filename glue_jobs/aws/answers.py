@@ -1,4 +1,4 @@
-"""AWS's answers, read quickly. A page of a listing has a thousand entries: botocore took 20 ms of the processor for it, this takes 3."""
+"""AWS's answers, read quickly. A page of a listing has a thousand entries, for which botocore takes twenty times as long as this."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ _CONTENTS = re.compile(
     r"<Size>(\d+)</Size>(?:<StorageClass>(\w+)</StorageClass>)?</Contents>",
     re.ASCII,
 )
+_ALGORITHM = re.compile(r">(\w+)<", re.ASCII)
 _LISTING = "ListObjectsV2"
 _CUT = "dmslake_entries"  # of an answer: its entries, where they are no longer in its body
 
@@ -46,23 +47,21 @@ def _cut_entries(answer: dict[str, Any]) -> None:
     if _CUT in answer or answer["status_code"] != 200:
         return
     answer[_CUT] = None
+    fields = _CONTENTS.groups
     try:
-        rest, *pieces = _CONTENTS.split(bytes(answer["body"]).decode())
+        rest, *pieces = _CONTENTS.split(answer["body"].decode())
+        entries = list(map(_entry, *(pieces[at :: fields + 1] for at in range(fields))))
     except ValueError:
-        return  # botocore says what is wrong
-    step = _CONTENTS.groups + 1
-    rest += "".join(pieces[step - 1 :: step])
-    if pieces and "<Contents" not in rest:
-        entries = list(map(_entry, *(pieces[at::step] for at in range(_CONTENTS.groups))))
+        return  # no UTF-8, or no time: botocore says what is wrong
+    rest += "".join(pieces[fields :: fields + 1])
+    if entries and "<Contents" not in rest:
         answer.update({_CUT: entries, "body": rest.encode()})
 
 
 def _entry(key: str, modified: str, etag: str, algorithms: str, kind: str | None, size: str, storage: str | None) -> dict[str, Any]:
     entry: dict[str, Any] = {"Key": key, "LastModified": read_time(modified), "ETag": f'"{etag}"', "Size": int(size)}
     if algorithms:
-        entry["ChecksumAlgorithm"] = algorithms[len("<ChecksumAlgorithm>") : -len("</ChecksumAlgorithm>")].split(
-            "</ChecksumAlgorithm><ChecksumAlgorithm>"
-        )
+        entry["ChecksumAlgorithm"] = _ALGORITHM.findall(algorithms)
     if kind is not None:
         entry["ChecksumType"] = kind
     if storage is not None:

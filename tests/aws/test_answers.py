@@ -67,6 +67,9 @@ ENTRIES = {
     "a line's end": AS_AWS.replace("a/b", "a\r\nb"),
     "a noncharacter": AS_AWS.replace("a/b", "a\uffffb"),
     "other scripts' digits": AS_AWS.replace("<Size>1", "<Size>\u0661"),
+    "two checksums as AWS writes them": AS_AWS.replace("<ChecksumType>", "<ChecksumAlgorithm>CRC32</ChecksumAlgorithm><ChecksumType>"),
+    "bytes that are no text": AS_AWS.replace("a/b", "a\udcffb"),
+    "a time that never was": AS_AWS.replace("2024-05-17", "2024-13-17"),
     "an entry in an entry": f"{AS_AWS}<Contents>{AS_AWS}</Contents>",
     "an element that is not closed": f"{AS_AWS}<Owner>",
     "a version": f"{PLAIN}<VersionId>null</VersionId><IsLatest>true</IsLatest><StorageClass>GLACIER</StorageClass>",
@@ -91,7 +94,7 @@ def test_a_listing_is_what_botocore_reads(listing: str, entry: str, namespace: s
     shape = session.get_service_model("s3").operation_model(listing.split(",")[0]).output_shape
     root, name = LISTINGS[listing]
     inside = f"<{name}>{PLAIN}</{name}><{name}>{entry}</{name}><CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>"
-    body = f'<?xml version="1.0"?><{root}{namespace}><IsTruncated>false</IsTruncated>{inside}</{root}>'.encode()
+    body = f'<?xml version="1.0"?><{root}{namespace}><IsTruncated>false</IsTruncated>{inside}</{root}>'.encode(errors="surrogateescape")
 
     quick = _parsed(session.get_component("response_parser_factory"), body, shape)
 

@@ -17,7 +17,7 @@ from glue_jobs.spark.key_notes import KeyNotes, NotedRows, Noting
 from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
 from glue_jobs.spark.net_changes import NetChanges
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.side_by_side import in_order, side_by_side
+from glue_jobs.spark.side_by_side import in_order, read_ahead, side_by_side
 from glue_jobs.spark.write_files import FileWriter, abort_all, give_up, write_tables
 
 
@@ -108,8 +108,8 @@ class MergeTask:
             return GroupResult((_result(opened, False, tally, notes.of_searched(opened)),), Written())
         notes.count_hit()
         rows = notes.of_rows()
-        tables = rows.passing(merge.rows(tally))
-        added = write_tables(self.place, self.shape, file.partition, tables, opened.dictionary, split=False)
+        with read_ahead(merge.rows(tally), _memory) as merged:
+            added = write_tables(self.place, self.shape, file.partition, rows.passing(merged), opened.dictionary, split=False)
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
     def _joined(self, net: NetChanges, group: Group, notes: KeyNotes) -> GroupResult:
@@ -141,6 +141,10 @@ class MergeTask:
 
 def _size(group: Group) -> int:
     return sum(file.size_bytes for file in group)
+
+
+def _memory(rows: pa.Table) -> int:
+    return int(rows.nbytes)
 
 
 def _file_size(file: DataFile) -> int:

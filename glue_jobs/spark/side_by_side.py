@@ -1,12 +1,12 @@
-"""Several files of one task at a time: while one waits for S3, another one is worked on."""
+"""Threads within a task: several files at a time, so that while one waits for S3 another one is worked on; or reading beside writing."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -49,3 +49,36 @@ def _in_order(pool: ThreadPoolExecutor, function: Callable[[_T], _R], items: Seq
         held += size
     while waiting:
         yield waiting.popleft()[1].result()
+
+
+# A row group is written when its rows are together, a few pieces; the next ones are read meanwhile. Pieces of wide rows are as large as
+# pieces may be, and come one by one: there is no memory for more.
+MOST_AHEAD = 3
+AHEAD_BYTES = 24 * 1024 * 1024
+LARGE_BYTES = 12 * 1024 * 1024
+_END: Any = object()
+
+
+@contextmanager
+def read_ahead(items: Iterable[_T], size_bytes: Callable[[_T], int]) -> Iterator[Iterator[_T]]:
+    """The items in their order: while the caller has one in hand, a thread gets the next ones, as many as their size allows. size_bytes: of
+    one in memory; the next ones are taken to be like it.
+
+    What getting one raised is raised in its turn. One that is under way is waited for at the end, so that nothing goes on unseen.
+    """
+    pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+    try:
+        yield _ahead(pool, iter(items), size_bytes)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ahead(pool: ThreadPoolExecutor, items: Iterator[_T], size_bytes: Callable[[_T], int]) -> Iterator[_T]:
+    coming: deque[Future[_T]] = deque()
+    # Without the thread where none is to come ahead: memory that one thread takes and another gives back is not used again at once.
+    while (item := coming.popleft().result() if coming else next(items, _END)) is not _END:
+        size = max(1, size_bytes(item))
+        while size <= LARGE_BYTES and len(coming) < min(MOST_AHEAD, AHEAD_BYTES // size):
+            coming.append(pool.submit(next, items, _END))
+        yield item
+        del item

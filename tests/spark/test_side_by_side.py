@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark.side_by_side import MOST_BYTES, MOST_FILES, side_by_side
+from glue_jobs.spark.side_by_side import AHEAD_BYTES, LARGE_BYTES, MOST_AHEAD, MOST_BYTES, MOST_FILES, read_ahead, side_by_side
 
 
 def files(*sizes: int) -> list[DataFile]:
@@ -66,3 +67,72 @@ def test_the_first_failure_is_raised_and_nothing_is_begun_after_it() -> None:
 
     assert len(begun) <= MOST_FILES
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("file")] == []
+
+
+class Source:
+    """Numbers, and how many were asked for; the one at `fails` can't be got."""
+
+    def __init__(self, count: int, fails: int = -1) -> None:
+        self.asked = 0
+        self._count, self._fails = count, fails
+        self._changed = threading.Condition()
+
+    def __iter__(self) -> Iterator[int]:
+        for number in range(self._count):
+            with self._changed:
+                self.asked += 1
+                self._changed.notify_all()
+            if number == self._fails:
+                raise ValueError(f"number {number}")
+            yield number
+
+    def wait_for(self, asked: int) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.asked >= asked, timeout=10)
+
+
+def small(_: int) -> int:
+    return AHEAD_BYTES // MOST_AHEAD
+
+
+def middling(_: int) -> int:
+    return LARGE_BYTES
+
+
+def large(_: int) -> int:
+    return LARGE_BYTES + 1
+
+
+@pytest.mark.parametrize(("size_of_each", "most"), [(small, MOST_AHEAD), (middling, 2), (large, 0)])
+def test_the_next_items_are_got_while_one_is_in_hand_and_no_more_than_the_bound(size_of_each: Callable[[int], int], most: int) -> None:
+    source = Source(20)
+    with read_ahead(source, size_of_each) as items:
+        for number in items:
+            source.wait_for(min(number + 1 + most, 20))
+            assert source.asked <= number + 1 + most
+
+    assert source.asked == 20
+    with read_ahead((), size_of_each) as none:
+        assert list(none) == []
+
+
+def test_what_could_not_be_got_is_raised_in_its_turn() -> None:
+    got: list[int] = []
+    with pytest.raises(ValueError, match=r"^number 2$"), read_ahead(Source(5, fails=2), small) as items:
+        got.extend(items)  # a list takes what came before the failure
+
+    assert got == [0, 1]
+
+
+def test_nothing_is_got_after_the_caller_failed() -> None:
+    source = Source(40)
+
+    def write(items: Iterator[int]) -> None:
+        next(items)
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match=r"^the disk is full$"), read_ahead(source, small) as items:
+        write(items)
+
+    assert source.asked <= 1 + MOST_AHEAD
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("ahead")] == []

@@ -110,6 +110,12 @@ class OpenFile:
         names = [dict(self.renames).get(name, name) for name in self.shape.key]
         return [name for name in names if name in self.parquet.schema_arrow.names]
 
+    def _column_names(self) -> list[str] | None:
+        """Those of the shape's columns that the file has, as they stand there; None where it has no other ones, or none of them."""
+        wanted = {dict(self.renames).get(column.name, column.name) for column in self.shape.schema}
+        there = [name for name in self.parquet.schema_arrow.names if name in wanted]
+        return there if 0 < len(there) < len(self.parquet.schema_arrow.names) else None
+
     def _conformed_keys(self, table: pa.Table) -> pa.Table:
         schema = tuple(column for column in self.shape.schema if column.name in self.shape.key)
         return conform(self._complete(table), schema, self.file.path)
@@ -121,7 +127,7 @@ class OpenFile:
         if "_keys" in self.__dict__ and others:
             yield conform(self._with_keys(others), self.shape.schema, self.file.path)
         else:
-            for table in self._tables(None):
+            for table in self._tables(self._column_names()):
                 yield conform(self._complete(table), self.shape.schema, self.file.path)
 
     def _with_keys(self, others: list[str]) -> pa.Table:

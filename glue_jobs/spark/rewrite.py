@@ -27,7 +27,7 @@ from glue_jobs.spark.table_rows import TablePlan, write_table
 
 @dataclass(frozen=True)
 class FileSource:
-    """The rows of a data file of the table as it was before (its partitions are the old ones)."""
+    """The rows of a data file of the table as it was before (its partitions are the old ones), in the columns of the shape."""
 
     file: DataFile
     ordinal: int
@@ -91,7 +91,7 @@ def _write_anew(engines: Engines, place: Place, task: Task, action: Rewrite) -> 
     check_partitioning(state.partitioning, snapshot.schema, str(state.path))
     shape = Shape(str(state.path), snapshot.schema, state.primary_key, state.partitioning, state.empty_partition.lower() == "null")
     sources = tuple(FileSource(file, at, snapshot.partitioning) for at, file in enumerate(snapshot.files.values()))
-    plan = TablePlan(sources, False, snapshot.size_bytes, snapshot.rows)
+    plan = TablePlan(sources, False, snapshot.size_bytes, snapshot.rows, by_key=True)
     added = write_table(engines.for_bytes(snapshot.size_bytes), place, shape, plan)
     requests = ("Request",) if action.kind == "repartition" else ()
     return _work(action.kind, task, snapshot.schema, tuple(added), shape, {"reason": action.reason}, requests)

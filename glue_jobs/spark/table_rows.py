@@ -88,7 +88,7 @@ def _check_surplus(shape: Shape, plan: TablePlan, surplus: int, spellings: Spell
 
 
 def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile]:
-    if plan.by_key and plan.ranked and shape.key and not form_names(shape):
+    if plan.by_key and shape.key and not form_names(shape):
         files = write_in_order(engine, place, shape, plan.sources, plan.size_bytes)
         if files is not None:
             return files

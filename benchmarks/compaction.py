@@ -24,6 +24,7 @@ from benchmarks.data.prepared import Prepared, prepare
 from benchmarks.data.workloads import WORKLOADS
 from benchmarks.folders import LOGS
 from benchmarks.measuring.process import Worker
+from benchmarks.peers import LEAST_ROWS
 from benchmarks.server.stand import Stand, open_stand
 from glue_jobs import load_incremental
 from glue_jobs.aws.clients import make_clients
@@ -69,7 +70,13 @@ class Measuring:
         self._compacting = Compacting(World(stand.environment, prepared))
 
     def one(self, table: str) -> Compaction:
-        """One table. Raises RuntimeError if it has other rows afterwards."""
+        """One table, which is removed in the end. Raises RuntimeError if it has other rows afterwards."""
+        try:
+            return self._measured(table)
+        finally:
+            self._stand.drop(table)
+
+    def _measured(self, table: str) -> Compaction:
         with self._worker() as making:
             making.ask("make", table)
         before = self._read(table)
@@ -102,8 +109,10 @@ def main(argv: Sequence[str]) -> int:
     """Measure and print a Markdown table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=FULL_ROWS)
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="tables after the first one, which starts Spark")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="tables after the first one")
     given = parser.parse_args(argv)
+    if given.rows < LEAST_ROWS or given.repeat < 1:
+        parser.error(f"expected at least {LEAST_ROWS:,} rows and 1 table, found {given.rows:,} and {given.repeat}")
     base = Base(given.rows)
     with open_stand() as stand:
         os.environ.update(stand.environment)  # Spark's workers inherit it
@@ -111,7 +120,9 @@ def main(argv: Sequence[str]) -> int:
         measuring = Measuring(stand, prepare(WORKLOADS["W1"], base))
         cold, *warm = (measuring.one(f"compact_{number}") for number in range(given.repeat + 1))
     print(f"\n{stand.title}; {base.rows:,} rows, {base.size_bytes() / 1e6:,.0f} MB; medians of {given.repeat}\n")
-    print(f"Compaction: {statistics.median(each.seconds for each in warm):.1f} seconds ({cold.seconds:.1f} with the start of Spark),")
+    print(
+        f"Compaction: {statistics.median(each.seconds for each in warm):.1f} seconds (the first table {cold.seconds:.1f}: it starts Spark, if there is enough to do),"
+    )
     print(f"{warm[0].requests:,} requests.\n")
     print("| | files | full scan, s | query for one key, s |\n| --- | --- | --- | --- |")
     for name, readings in (("before", [each.before for each in warm]), ("after", [each.after for each in warm])):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -276,3 +278,30 @@ def test_pieces_of_a_file_are_looked_up_by_their_own_range(new_table: MakeTable,
     assert table.rows() == sorted(rows.values(), key=repr)
     assert 0 in pieces
     assert any(1 <= count < len(changed) // 2 for count in pieces)
+
+
+def test_a_piece_that_fails_ahead_of_its_turn_leaves_nothing_behind(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread fails while earlier pieces are written: nothing of the file stays, and the next run takes the batch."""
+    table = new_table()
+    table.load([(number, "x", 0) for number in range(200)])
+    table.sync()
+    before = table.visible()
+    table.cdc([("U", (number, "changed", 0)) for number in (3, 100, 190)])
+    replaced, threads = merge_file._replaced, []
+
+    def fails(*arguments: Any) -> pa.Table:
+        threads.append(threading.current_thread().name)
+        if len(threads) == 20:
+            raise OSError("the connection was lost")
+        return replaced(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(merge_file, "read_rows", partial(read_rows, batch_rows=7))
+        patch.setattr(merge_file, "_replaced", fails)
+        assert table.run(stream_file_bytes="0", small_file_bytes="0") != 0
+
+    assert threads[-1].startswith("ahead")
+    assert table.open_uploads() == []
+    assert table.visible() == before
+    table.sync()
+    assert sorted(row for row in table.rows() if row[1] == "changed") == [(number, "changed", 0) for number in (3, 100, 190)]

@@ -120,10 +120,9 @@ def main(argv: Sequence[str]) -> int:
         measuring = Measuring(stand, prepare(WORKLOADS["W1"], base))
         cold, *warm = (measuring.one(f"compact_{number}") for number in range(given.repeat + 1))
     print(f"\n{stand.title}; {base.rows:,} rows, {base.size_bytes() / 1e6:,.0f} MB; medians of {given.repeat}\n")
-    print(
-        f"Compaction: {statistics.median(each.seconds for each in warm):.1f} seconds (the first table {cold.seconds:.1f}: it starts Spark, if there is enough to do),"
-    )
-    print(f"{warm[0].requests:,} requests.\n")
+    median = statistics.median(each.seconds for each in warm)
+    print(f"Compaction: {median:.1f} seconds, {warm[0].requests:,} requests; the first table {cold.seconds:.1f} seconds")
+    print("(it starts Spark, if there is enough to do).\n")
     print("| | files | full scan, s | query for one key, s |\n| --- | --- | --- | --- |")
     for name, readings in (("before", [each.before for each in warm]), ("after", [each.after for each in warm])):
         scan = statistics.median(each.scan for each in readings)

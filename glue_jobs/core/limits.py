@@ -44,6 +44,12 @@ class Limits:
     small_file_bytes: int = _limit(
         32 * MIB, "bytes", "a data file below this takes up the partition's inserts, and is joined with small neighbours"
     )
+    tidy_bytes: int = _limit(
+        80 * MIB,
+        "bytes",
+        "small data files that a batch joins although it does not change them, at most, where a partition that it writes to has many;"
+        " 0: none",
+    )
     stream_file_bytes: int = _limit(16 * MIB, "bytes", "a data file above this is rewritten in pieces instead of as a whole")
     part_bytes: int = _limit(8 * MIB, "bytes", "size of an upload's parts", least=MIN_PART_BYTES)
     driver_bytes: int = _limit(

@@ -1,13 +1,16 @@
 """Which data files are rewritten as one: small ones that follow on each other in the order of keys.
 
-A batch that rewrites them anyway joins them at no cost, and fewer requests; nothing else has to compact the table. What lies between two
-files of a group would widen the range of the one that takes their place, so nothing may: a group stays as narrow as its files.
+A batch that rewrites them anyway joins them at no cost, and fewer requests; where a partition that it writes to has many others, it joins
+some of those as well, so that nothing else has to compact the table. What lies between two files of a group would widen the range of the
+one that takes their place, so nothing may: a group stays as narrow as its files.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from glue_jobs.core.keys import Bound, decode_bound
@@ -16,6 +19,7 @@ from glue_jobs.core.record import DataFile
 
 Group = tuple[DataFile, ...]
 MOST_FILES = 256  # of a group: a task opens them one after the other
+MANY_FILES = 8  # of a partition, that no batch had a reason to join: fewer harm no reader
 
 
 def neighbours(
@@ -32,6 +36,28 @@ def neighbours(
         groups += _cut(run, most_bytes)
         grouped.update(file.path for file in run)
     return groups + [(file,) for file in files if file.path not in grouped]
+
+
+def to_tidy(
+    table: Sequence[DataFile],
+    partitions: AbstractSet[PartitionValues],
+    taken: AbstractSet[str],
+    key_types: Sequence[str],
+    small_bytes: int,
+    most_bytes: float,
+) -> Group:
+    """Files below `small_bytes` that are worth a rewrite of their own, together about `most_bytes` at most; () where none are. They are of
+    one of `partitions` that has many of them, not counting the paths `taken`, and follow on each other.
+
+    Those of the lowest keys: a later change rewrites a joined file as a whole, and is likeliest among the highest.
+    """
+    if not key_types or most_bytes <= 0:
+        return ()
+    idle = [file for file in table if file.partition in partitions and file.size_bytes < small_bytes and file.path not in taken]
+    count = Counter(file.partition for file in idle)
+    paths = {file.path for file in idle if count[file.partition] >= MANY_FILES}
+    runs = sorted(_runs(paths, table, key_types), key=len, reverse=True) if paths else []
+    return next((group for run in runs for group in _cut(run, most_bytes) if len(group) > 1), ())
 
 
 def _runs(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> Iterable[list[DataFile]]:

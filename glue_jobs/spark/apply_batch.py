@@ -239,7 +239,7 @@ def _merge(engines: Engines, place: Place, task: Task, shape: Shape, heads: Sequ
     impacted = candidates(net, files, rewrite_all)
     found = Search(tuple(impacted)) if rewrite_all else search(place, net, impacted)
     engine = engines.for_files(sum(file.size_bytes for file in found.files), input_bytes)
-    merged = merge_net_changes(engine, place, shape, net, files, rewrite_all=rewrite_all, found=found)
+    merged = merge_net_changes(engine, place, shape, net, files, rewrite_all=rewrite_all, found=found, tidy=not rewrite_all)
     return _with_filters_kept(place, shape, found, merged, files), ignored
 
 
@@ -248,7 +248,7 @@ def _with_filters_kept(place: Place, shape: Shape, found: Search, merged: Merged
     gone = set(merged.superseded)
     live = {file.path: file for file in (*files, *merged.added) if file.path not in gone}
     trouble = keep(place, shape, found, merged.filters, live)
-    return replace(merged, details=replace(found, trouble=found.trouble or trouble).facts())
+    return replace(merged, details={**merged.details, **replace(found, trouble=found.trouble or trouble).facts()})
 
 
 def _details(change: SchemaChange) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 from glue_jobs.core.bins import pack
 from glue_jobs.core.key_filter import KeyFilter
 from glue_jobs.core.keys import decode_bound
-from glue_jobs.core.neighbours import neighbours
+from glue_jobs.core.neighbours import Group, neighbours, to_tidy
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.spark.engine import Engine, Shared, chain
@@ -64,16 +64,19 @@ def merge_net_changes(
     rewrite_all: bool = False,
     renames: tuple[tuple[str, str], ...] = (),
     found: Search | None = None,
+    tidy: bool = False,
 ) -> Merged:
     """Merge net changes that fit into every task's memory into a table's data files.
 
-    rewrite_all: rewrite every file, also those without a hit (their columns change). found: the candidates, where they are known.
+    rewrite_all: rewrite every file, also those without a hit (their columns change). found: the candidates, where they are known. tidy:
+    join small files besides, where there are many.
     """
     found = found or Search(tuple(candidates(net, files, rewrite_all)))
     shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
     absorbers = absorbers_of(set(net.partitions), files, place.limits.small_file_bytes, shape.key_types)
     locate_only = frozenset(file.path for file in absorbers.values())
-    bins = _bins(engine.slots * BINS_PER_SLOT, place, shape, found.files, files, locate_only)
+    tidied = _to_tidy(place, shape, net, found.files, files, locate_only) if tidy else ()
+    bins = _bins(engine.slots * BINS_PER_SLOT, place, shape, found.files, files, locate_only, tidied)
     noting = found.noting(len(bins))
     groups = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), bins))
     results = chain(group.files for group in groups)
@@ -84,23 +87,44 @@ def merge_net_changes(
     noting = found.noting(len(inserts)) if useful else Noting()
     written = [group.written for group in groups] + engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
     engine.drop(shared)  # a backlog has many batches, and a node one disk
-    merged = _outcome(net, results, inserts, written, useful)
+    details = {"files_tidied": len(tidied)} if tidied else {}
+    merged = replace(_outcome(net, results, inserts, written, useful), details=details)
     _check(place, shape, files, results, inserts, merged)
     return merged
 
 
+def _to_tidy(
+    place: Place, shape: Shape, net: NetChanges, chosen: Sequence[DataFile], table: Sequence[DataFile], locate_only: frozenset[str]
+) -> Group:
+    """Small files to be joined beside the candidates `chosen`, in one of the partitions that the batch writes to."""
+    partitions = {*net.partitions, *(file.partition for file in chosen)}
+    taken = {file.path for file in chosen} | locate_only
+    return to_tidy(table, partitions, taken, shape.key_types, _most_joined(place), place.limits.tidy_bytes)
+
+
+def _most_joined(place: Place) -> int:
+    """The size below which files are joined: they lie in memory."""
+    return min(place.limits.small_file_bytes, place.limits.stream_file_bytes + 1)
+
+
 def _bins(
-    count: int, place: Place, shape: Shape, chosen: Sequence[DataFile], table: Sequence[DataFile], locate_only: frozenset[str]
+    count: int,
+    place: Place,
+    shape: Shape,
+    chosen: Sequence[DataFile],
+    table: Sequence[DataFile],
+    locate_only: frozenset[str],
+    tidied: Group,
 ) -> list[MergeBin]:
     """The candidates as tasks, small neighbours together: so many that they fill a new file, and that no core is left without work."""
-    small = min(place.limits.small_file_bytes, place.limits.stream_file_bytes + 1)  # they lie in memory
     joinable = [file for file in chosen if file.path not in locate_only]
     share = sum(file.size_bytes for file in chosen) / count
     most_bytes = min(JOINED_FILES * place.limits.small_file_bytes, max(LEAST_JOINED_BYTES, share))
-    groups = neighbours(joinable, table, shape.key_types, small, most_bytes)
+    groups = neighbours(joinable, table, shape.key_types, _most_joined(place), most_bytes)
     groups += [(file,) for file in chosen if file.path in locate_only]
+    groups += [tidied] if tidied else []
     bins = pack(groups, lambda group: sum(file.size_bytes for file in group), count)
-    return [MergeBin(tuple(some), locate_only) for some in bins]
+    return [MergeBin(tuple(some), locate_only, frozenset(file.path for file in tidied)) for some in bins]
 
 
 def candidates(net: NetChanges, files: Sequence[DataFile], rewrite_all: bool = False) -> list[DataFile]:

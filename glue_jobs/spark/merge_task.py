@@ -1,4 +1,4 @@
-"""A task of a merge: net changes into the files of one bin. Small neighbours that hold changed keys are written as one file."""
+"""A task of a merge: net changes into the files of one bin. Small neighbours that are rewritten become one file."""
 
 from __future__ import annotations
 
@@ -52,10 +52,12 @@ class GroupResult:
 
 @dataclass(frozen=True)
 class MergeBin:
-    """One task: groups of data files, and which files are only searched because the second step rewrites them."""
+    """One task: groups of data files, which files are only searched because the second step rewrites them, and which are rewritten also
+    without a changed key."""
 
     groups: tuple[Group, ...]
     locate_only: frozenset[str]
+    tidied: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class MergeTask:
 
         def one(group: Group) -> GroupResult:
             if len(group) > 1:
-                result = self._joined(net, group, notes)
+                result = self._joined(net, group, task.tidied, notes)
             else:
                 result = self._one(net, group[0], group[0].path in task.locate_only, notes)
             done.append(result)
@@ -112,13 +114,15 @@ class MergeTask:
             added = write_tables(self.place, self.shape, file.partition, rows.passing(merged), opened.dictionary, split=False)
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
-    def _joined(self, net: NetChanges, group: Group, notes: KeyNotes) -> GroupResult:
+    def _joined(self, net: NetChanges, group: Group, tidied: frozenset[str], notes: KeyNotes) -> GroupResult:
         """Neighbours: read and merged a few at a time, written one after the other. One that holds no changed key stays as it is, and the
         next one begins a file."""
 
         def search(file: DataFile) -> _Searched:
             opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
             merge, tally = FileMerge(opened, net), Tally()
+            if file.path in tidied:
+                return _Searched(_result(opened, True, tally), opened, list(merge.rows(tally)))
             if not (self.rewrite_all or merge.has_hits()):
                 return _Searched(_result(opened, False, tally, notes.of_searched(opened)), opened, None)
             notes.count_hit()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glue_jobs.core.keys import decode_bound
-from glue_jobs.core.neighbours import MOST_FILES, Group, neighbours
+from glue_jobs.core.neighbours import MANY_FILES, MOST_FILES, Group, neighbours, to_tidy
 from glue_jobs.core.record import DataFile
 
 KEY = ("bigint",)
@@ -95,6 +96,57 @@ def test_nothing_is_joined_without_a_bound_or_a_key(small: int, key: tuple[str, 
     files = row_of(3)
 
     assert paths(neighbours(files, files, key, small, MANY)) == [["0"], ["1"], ["2"]]
+
+
+def tidied(table: list[DataFile], most_bytes: float = MANY, taken: list[DataFile] | None = None, partitions: str = "a") -> list[str]:
+    group = to_tidy(table, {(name,) for name in partitions}, {file.path for file in taken or ()}, KEY, SMALL, most_bytes)
+    return [file.path.split("/")[1].split(".")[0] for file in group]
+
+
+def test_many_small_files_are_tidied_a_part_at_a_time_from_the_lowest_keys_on() -> None:
+    files = row_of(3 * MANY_FILES)
+
+    assert tidied(files[::-1]) == [str(number) for number in range(len(files))]
+    assert tidied(files, most_bytes=40) == ["0", "1", "2", "3"]
+    assert tidied(files, most_bytes=0) == []
+    assert to_tidy(files, {("a",)}, set(), (), SMALL, MANY) == ()
+
+
+def test_a_few_small_files_stay_as_they_are() -> None:
+    """As do those that the batch has in hand, and those of partitions that it does not write to."""
+    files = row_of(MANY_FILES)
+
+    assert len(tidied(files)) == MANY_FILES
+    assert tidied(files[1:]) == []
+    assert tidied(files, taken=files[:1]) == []
+    assert tidied(files, partitions="b") == []
+    assert tidied([*files[1:], ranged(99, 990, 999, SMALL)]) == []
+
+
+def test_a_large_file_between_small_ones_parts_what_is_tidied() -> None:
+    files = row_of(2 * MANY_FILES)
+    files[5] = ranged(5, 50, 59, SMALL)
+
+    assert tidied(files) == [str(number) for number in range(6, len(files))]
+
+
+def test_files_of_random_keys_are_not_tidied() -> None:
+    """Their rows would have to be sorted."""
+    assert tidied([ranged(number, number, 1000 + number) for number in range(2 * MANY_FILES)]) == []
+
+
+def test_tidying_comes_to_an_end() -> None:
+    """Whatever a joined file is compressed to, and however often a batch comes."""
+    files = row_of(500, size=7)
+    for turns in range(500):
+        group = to_tidy(files, {("a",)}, set(), KEY, SMALL, 2.5 * SMALL)
+        if not group:
+            break
+        size = sum(file.size_bytes for file in group) // 3
+        joined = replace(group[0], path=f"a/{1000 + turns}.parquet", size_bytes=size, high=group[-1].high)
+        files = [file for file in files if file not in group] + [joined]
+    assert not group
+    assert len([file for file in files if file.size_bytes < SMALL]) < MANY_FILES
 
 
 spans = st.tuples(st.integers(0, 60), st.integers(0, 8), st.integers(1, 150), st.sampled_from("ab"), st.booleans())

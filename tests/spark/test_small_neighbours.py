@@ -145,6 +145,74 @@ def test_joined_files_grow_no_further_than_twice_the_limit(many: WorkTable) -> N
     assert sorted(many.rows()) == [(key, "turn 3", 0) for key in range(ROWS)]
 
 
+@pytest.fixture(params=["quick_table", "spark_table"])
+def neglected(request: pytest.FixtureRequest) -> WorkTable:
+    """Twelve small files, as an adopted table has them, in this process and where Spark reaches them."""
+    table: WorkTable = request.getfixturevalue(request.param)()
+    for start in range(0, 12 * 50, 50):
+        table.cdc([("I", (number, f"n{number}", 0)) for number in range(start, start + 50)])
+    table.sync(**A_FILE_EACH)
+    assert len(in_order(table)) == 12
+    return table
+
+
+def test_a_batch_also_joins_small_files_that_it_does_not_change(neglected: WorkTable, request: pytest.FixtureRequest) -> None:
+    """Neither rows nor counts are others than without; a rollback brings the small files back, and a redo the joined ones."""
+    before, rows = in_order(neglected), {row[0]: row for row in neglected.rows()}
+    last = first_keys(before)[-1]
+    neglected.cdc([("U", (last - 1, "changed", 1)), ("D", (last, None, None)), ("I", (10_000, "new", 1))])
+
+    by_spark = "spark_table" in request.fixturenames
+    neglected.sync(**({"driver_bytes": "0"} if by_spark else {}))
+
+    after = in_order(neglected)
+    assert neglected.head().details["engine"] == ("spark" if by_spark else "driver")
+    assert [(file.rows, file.low, file.high) for file in after[:1]] == [(10 * 50, before[0].low, before[9].high)]
+    assert len(after) == 3
+    assert neglected.counts() == (1, 1, 1)
+    assert neglected.head().details["files_tidied"] == 10
+    del rows[last]
+    rows.update({last - 1: (last - 1, "changed", 1), 10_000: (10_000, "new", 1)})
+    assert sorted(neglected.rows()) == sorted(rows.values())
+    neglected.check_files()
+    neglected.check_folder()
+
+    assert neglected.run("Rollback", to="previous") == 0, neglected.last_run()
+    assert [file.rows for file in in_order(neglected)] == [50] * 12
+    assert neglected.run("Rollback", reapply="all", resume="true") == 0, neglected.last_run()
+    assert [file.rows for file in in_order(neglected)] == [file.rows for file in after]
+    assert sorted(neglected.rows()) == sorted(rows.values())
+    neglected.check_files()
+
+    neglected.cdc([("U", (last - 1, "again", 2))])
+    neglected.sync()
+    assert len(in_order(neglected)) == 3
+    assert "files_tidied" not in neglected.head().details
+
+
+@pytest.mark.parametrize("settings", [{"tidy_bytes": "0"}, {"small_file_bytes": "0"}])
+def test_nothing_is_tidied_where_a_setting_says_so(neglected: WorkTable, settings: dict[str, str]) -> None:
+    before = in_order(neglected)
+    neglected.cdc([("U", (first_keys(before)[-1], "changed", 1))])
+
+    neglected.sync(**settings)
+
+    assert in_order(neglected)[:11] == before[:11]
+
+
+def test_no_more_is_tidied_at_a_time_than_the_setting_says(neglected: WorkTable) -> None:
+    before = in_order(neglected)
+    most = sum(file.size_bytes for file in before[:10]) // 2
+    neglected.cdc([("U", (first_keys(before)[-1], "changed", 1))])
+
+    neglected.sync(tidy_bytes=str(most))
+
+    after = in_order(neglected)
+    assert before[0].rows < after[0].rows <= 5 * before[0].rows
+    assert after[1:-2] == before[after[0].rows // 50 : -2]
+    neglected.check_files()
+
+
 def test_giving_up_goes_on_where_one_upload_cannot_be_aborted(many: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error that led to it passes as it is; what could not be aborted is left to the lifecycle rule."""
     before = in_order(many)

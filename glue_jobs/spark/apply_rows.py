@@ -1,4 +1,4 @@
-"""A correction carried out: the files that hold its keys are rewritten, each once, as uploads that are not completed."""
+"""A correction carried out: the files that hold its keys are rewritten, small neighbours as one, as uploads that are not completed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,17 @@ from glue_jobs.spark.data_files import DataFileWriter
 from glue_jobs.spark.engine import Engine, Engines, Shared, chain
 from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.given_rows import chosen
+from glue_jobs.spark.joined_files import Joining, of_groups, to_join
 from glue_jobs.spark.key_columns import sort_by_key
+from glue_jobs.spark.key_notes import KeyNotes, Noting
 from glue_jobs.spark.locate import BINS_PER_SLOT, GivenKeys, Places, packed, unpack_keys
 from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_changes import row_changes
+from glue_jobs.spark.side_by_side import in_order
 from glue_jobs.spark.staged_rows import attached
-from glue_jobs.spark.write_files import write_tables
+from glue_jobs.spark.write_files import give_up, write_tables
 
 
 def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, *, staged_rows: int = 0) -> Work:
@@ -123,8 +126,10 @@ def rewrite(engine: Engine, place: Place, plan: ApplyPlan) -> list[DataFile]:
     written, key_of = plan.updates, plan.given.key_of[plan.rows_in]
     homes, partitions, codes = _homes(plan, written, key_of, place.limits.small_file_bytes)
     shared = engine.share(pickle.dumps((plan.given.keys.pack(), packed(written))), _unpack)
-    tasks = [_Rewrite(file, np.flatnonzero(homes == at)) for at, file in enumerate(plan.files)]
-    bins = pack(tasks, lambda task: task.file.size_bytes, engine.slots * BINS_PER_SLOT)
+    rewrites = {file.path: _Rewrite(file, np.flatnonzero(homes == at)) for at, file in enumerate(plan.files)}
+    tasks = engine.slots * BINS_PER_SLOT
+    groups = to_join(place.limits, plan.shape, plan.files, plan.snapshot.files.values(), plan.size_bytes / tasks)
+    bins = pack([tuple(rewrites[file.path] for file in group) for group in groups], lambda group: sum(map(_size, group)), tasks)
     added = chain(engine.map(_RewriteTask(place, plan.shape, shared), [tuple(some) for some in bins]))
     homeless = homes < 0
     new = [_NewFile(values, np.flatnonzero(homeless & (codes == code))) for code, values in enumerate(partitions)]
@@ -162,23 +167,59 @@ def _unpack(payload: bytes) -> tuple[GivenKeys, pa.Table]:
     return unpack_keys(keys), pa.ipc.open_stream(rows).read_all()
 
 
+_Group = tuple[_Rewrite, ...]
+
+
+def _size(rewrite: _Rewrite) -> int:
+    return rewrite.file.size_bytes
+
+
 @dataclass(frozen=True)
 class _RewriteTask:
     place: Place
     shape: Shape
     shared: Shared[tuple[GivenKeys, pa.Table]]
 
-    def __call__(self, tasks: tuple[_Rewrite, ...]) -> list[DataFile]:
-        return chain(self._one(task) for task in tasks)
+    def __call__(self, groups: tuple[_Group, ...]) -> list[DataFile]:
+        done: list[DataFile] = []
 
-    def _one(self, task: _Rewrite) -> list[DataFile]:
-        keys, given = self.shared.get()
-        opened = OpenFile.open(self.place, self.shape, task.file)
-        rows = self._rows(opened, keys, chosen(given, task.rows))
-        return write_tables(self.place, self.shape, task.file.partition, rows, opened.dictionary, split=False)
+        def one(group: _Group) -> None:
+            done.extend(self._joined(group) if len(group) > 1 else self._one(group[0]))
 
-    def _rows(self, opened: OpenFile, keys: GivenKeys, given: pa.Table) -> Iterator[pa.Table]:
+        try:
+            of_groups(one, groups, _size)
+        except BaseException:
+            give_up(self.place, done)
+            raise
+        return done
+
+    def _one(self, rewrite: _Rewrite) -> list[DataFile]:
+        """A file that stays a file of its own: its rows go from it to its replacement a piece at a time."""
+        opened = OpenFile.open(self.place, self.shape, rewrite.file)
+        return write_tables(self.place, self.shape, rewrite.file.partition, self._rows(opened, rewrite), opened.dictionary, split=False)
+
+    def _joined(self, group: _Group) -> tuple[DataFile, ...]:
+        """Neighbours: read a few at a time, written one after the other."""
+
+        def read(rewrite: _Rewrite) -> tuple[DataFile, list[pa.Table]]:
+            opened = OpenFile.open(self.place, self.shape, rewrite.file)
+            return rewrite.file, list(self._rows(opened, rewrite))
+
+        joining = Joining(self.place, self.shape, KeyNotes(self.shape, Noting()))
+        try:
+            with in_order(read, group, _size) as found:
+                for file, rows in found:
+                    joining.take(file, rows)
+                    del rows  # the next file is being read
+            return joining.finish().files
+        except BaseException:
+            joining.abort()
+            raise
+
+    def _rows(self, opened: OpenFile, rewrite: _Rewrite) -> Iterator[pa.Table]:
         """The rows that stay, in their order; given rows come at the end, or, in a file that lies in memory, where their key belongs."""
+        keys, given = self.shared.get()
+        given = chosen(given, rewrite.rows)
         stay = (rows.filter(pa.array(keys.places(rows) < 0)) for rows in opened.batches())
         if opened.whole and self.shape.key and given.num_rows:
             yield sort_by_key(pa.concat_tables([*stay, given]), self.shape.key)

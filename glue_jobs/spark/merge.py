@@ -12,15 +12,16 @@ import pyarrow as pa
 from glue_jobs.core.bins import pack
 from glue_jobs.core.key_filter import KeyFilter
 from glue_jobs.core.keys import decode_bound
-from glue_jobs.core.neighbours import Group, neighbours, to_tidy
+from glue_jobs.core.neighbours import Group, to_tidy
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.spark.engine import Engine, Shared, chain
+from glue_jobs.spark.joined_files import Written, joined_below, to_join
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.key_filters import Search
 from glue_jobs.spark.key_notes import KeyNotes, Noting
 from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
-from glue_jobs.spark.merge_task import FileResult, MergeBin, MergeTask, Written
+from glue_jobs.spark.merge_task import FileResult, MergeBin, MergeTask
 from glue_jobs.spark.net_changes import DELETE, NetChanges, Unpacker
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_balance import check_balance
@@ -28,10 +29,6 @@ from glue_jobs.spark.write_files import write_tables
 
 BINS_PER_SLOT = 3
 ROWS_PER_INSERT_TASK = 1_000_000
-# Small files that are joined come to so many times `small_file_bytes` at most, so that what they become is not small again; to less where
-# cores would have no work. Below so many bytes a task of its own is not worth its while.
-JOINED_FILES = 2
-LEAST_JOINED_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -99,12 +96,7 @@ def _to_tidy(
     """Small files to be joined beside the candidates `chosen`, in one of the partitions that the batch writes to."""
     partitions = {*net.partitions, *(file.partition for file in chosen)}
     taken = {file.path for file in chosen} | locate_only
-    return to_tidy(table, partitions, taken, shape.key_types, _most_joined(place), place.limits.tidy_bytes)
-
-
-def _most_joined(place: Place) -> int:
-    """The size below which files are joined: they lie in memory."""
-    return min(place.limits.small_file_bytes, place.limits.stream_file_bytes + 1)
+    return to_tidy(table, partitions, taken, shape.key_types, joined_below(place.limits), place.limits.tidy_bytes)
 
 
 def _bins(
@@ -116,11 +108,9 @@ def _bins(
     locate_only: frozenset[str],
     tidied: Group,
 ) -> list[MergeBin]:
-    """The candidates as tasks, small neighbours together: so many that they fill a new file, and that no core is left without work."""
+    """The candidates as tasks, small neighbours together, so that no core is left without work; with those that are joined besides."""
     joinable = [file for file in chosen if file.path not in locate_only]
-    share = sum(file.size_bytes for file in chosen) / count
-    most_bytes = min(JOINED_FILES * place.limits.small_file_bytes, max(LEAST_JOINED_BYTES, share))
-    groups = neighbours(joinable, table, shape.key_types, _most_joined(place), most_bytes)
+    groups = to_join(place.limits, shape, joinable, table, sum(file.size_bytes for file in chosen) / count)
     groups += [(file,) for file in chosen if file.path in locate_only]
     groups += [tidied] if tidied else []
     bins = pack(groups, lambda group: sum(file.size_bytes for file in group), count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,13 @@ from glue_jobs.core.key_filter import KeyFilter
 from glue_jobs.core.neighbours import Group
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import Shared, chain
-from glue_jobs.spark.key_notes import KeyNotes, NotedRows, Noting
+from glue_jobs.spark.joined_files import Joining, Written, of_groups
+from glue_jobs.spark.key_notes import KeyNotes, Noting
 from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
 from glue_jobs.spark.net_changes import NetChanges
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.side_by_side import in_order, read_ahead, side_by_side
-from glue_jobs.spark.write_files import FileWriter, abort_all, give_up, write_tables
+from glue_jobs.spark.side_by_side import in_order, read_ahead
+from glue_jobs.spark.write_files import give_up, write_tables
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,6 @@ class FileResult:
     hits: np.ndarray[Any, Any]
     moved: np.ndarray[Any, Any]
     dropped: int = 0
-    filters: tuple[KeyFilter, ...] = ()
-
-
-@dataclass(frozen=True)
-class Written:
-    """Files that a task wrote, and their filters."""
-
-    files: tuple[DataFile, ...] = ()
     filters: tuple[KeyFilter, ...] = ()
 
 
@@ -93,9 +86,7 @@ class MergeTask:
             return result
 
         try:
-            # A group of several files has several in hand by itself: no other may be at work beside it.
-            results = side_by_side(one, [group for group in task.groups if len(group) == 1], _size)
-            return results + [one(group) for group in task.groups if len(group) > 1]
+            return of_groups(one, task.groups, _file_size)
         except BaseException:
             give_up(self.place, chain(result.written.files for result in done))
             raise
@@ -129,22 +120,18 @@ class MergeTask:
             rows = list(merge.rows(tally))
             return _Searched(_result(opened, True, tally), opened, rows)
 
-        joining = _Joining(self.place, self.shape, notes)
+        joining = Joining(self.place, self.shape, notes)
         found: list[FileResult] = []
         with in_order(search, group, _file_size) as searched:
             try:
                 for each in searched:
                     found.append(each.result)
-                    joining.take(each.opened, each.rows)
+                    joining.take(each.opened.file, each.rows)
                     del each  # its rows: the next file is being read
                 return GroupResult(tuple(found), joining.finish())
             except BaseException:
                 joining.abort()
                 raise
-
-
-def _size(group: Group) -> int:
-    return sum(file.size_bytes for file in group)
 
 
 def _memory(rows: pa.Table) -> int:
@@ -157,42 +144,3 @@ def _file_size(file: DataFile) -> int:
 
 def _result(opened: OpenFile, replaced: bool, tally: Tally, filters: tuple[KeyFilter, ...] = ()) -> FileResult:
     return FileResult(opened.file.path, replaced, tally.all_hits(), tally.all_moved(), tally.dropped, filters)
-
-
-class _Joining:
-    """Writes the rows of files that follow on each other into one file, until one comes that stays."""
-
-    def __init__(self, place: Place, shape: Shape, notes: KeyNotes) -> None:
-        self._place, self._shape, self._notes = place, shape, notes
-        self._writer: FileWriter | None = None
-        self._rows: NotedRows | None = None
-        self._writers: list[FileWriter] = []
-        self._done: list[Written] = []
-
-    def take(self, opened: OpenFile, rows: Iterable[pa.Table] | None) -> None:
-        """The rows of the next file, None if it stays."""
-        if rows is None:
-            self._close()
-            return
-        if self._writer is None or self._rows is None:
-            # Which columns may have a dictionary is asked of many rows: the first file may be tiny, or older than some columns.
-            self._writer = FileWriter(self._place, self._shape, opened.file.partition, split=False)
-            self._writers.append(self._writer)
-            self._rows = self._notes.of_rows()
-        for table in self._rows.passing(rows):
-            self._writer.write(table)
-
-    def finish(self) -> Written:
-        """All files that were written."""
-        self._close()
-        return Written(tuple(chain(each.files for each in self._done)), tuple(chain(each.filters for each in self._done)))
-
-    def _close(self) -> None:
-        if self._writer is not None and self._rows is not None:
-            files = self._writer.finish()
-            self._done.append(Written(tuple(files), self._notes.of_written(files, self._rows)))
-        self._writer = self._rows = None
-
-    def abort(self) -> None:
-        """Give up what was written, also the files that are finished."""
-        abort_all(self._writers)

@@ -1,12 +1,13 @@
 """Which data files are rewritten as one: small ones that follow on each other in the order of keys.
 
 A batch that rewrites them anyway joins them at no cost, and fewer requests; where a partition that it writes to has many others, it joins
-some of those as well, so that nothing else has to compact the table. What lies between two files of a group would widen the range of the
-one that takes their place, so nothing may: a group stays as narrow as its files.
+some of those as well, so that nothing else has to compact the table. Where another file begins or ends between two files of a group, the
+one that takes their place would share keys with it that they don't, so none may.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -44,40 +45,64 @@ def to_tidy(
     taken: AbstractSet[str],
     key_types: Sequence[str],
     small_bytes: int,
+    target_bytes: float,
     most_bytes: float,
-) -> Group:
-    """Files below `small_bytes` that are worth a rewrite of their own, together about `most_bytes` at most; () where none are. They are of
-    one of `partitions` that has many of them, not counting the paths `taken`, and follow on each other.
+) -> list[Group]:
+    """Groups of files below `small_bytes` that are worth a rewrite of their own: each about `target_bytes` at most, and all together about
+    `most_bytes` and MOST_FILES. They are of `partitions` that have many of them, not counting the paths `taken`.
 
-    Those of the lowest keys: a later change rewrites a joined file as a whole, and is likeliest among the highest.
+    In a group those of the lowest keys: a later change rewrites a joined file as a whole, and is likeliest among the highest.
     """
     if not key_types or most_bytes <= 0:
-        return ()
+        return []
     idle = [file for file in table if file.partition in partitions and file.size_bytes < small_bytes and file.path not in taken]
     count = Counter(file.partition for file in idle)
     paths = {file.path for file in idle if count[file.partition] >= MANY_FILES}
     runs = sorted(_runs(paths, table, key_types), key=len, reverse=True) if paths else []
-    return next((group for run in runs for group in _cut(run, most_bytes) if len(group) > 1), ())
+    groups: list[Group] = []
+    size = files = 0
+    for group in (group for run in runs for group in _cut(run, min(target_bytes, most_bytes)) if len(group) > 1):
+        size, files = size + sum(file.size_bytes for file in group), files + len(group)
+        if groups and (size > most_bytes or files > MOST_FILES):
+            break
+        groups.append(group)
+    return groups
 
 
 def _runs(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> Iterable[list[DataFile]]:
     """The longest lists of at least two files that follow on each other, all in `paths`."""
     for ranged in _by_partition(paths, table, key_types):
         run: list[DataFile] = []
-        furthest: Bound | None = None
+        furthest: Bound | None = None  # of the files in `paths`
+        ends: list[Bound] = []  # of the others, a heap
+        is_parted = False  # one of the others begins behind `furthest`
         for low, _, high, file in sorted(ranged, key=lambda each: each[:2]):
-            follows = furthest is not None and low[: len(furthest)] > furthest
-            if run and not (follows and file.path in paths):
+            is_behind = furthest is not None and low[: len(furthest)] > furthest
+            if file.path not in paths:
+                is_parted = is_parted or is_behind
+                heapq.heappush(ends, high)
+                continue
+            ends_between = any(_reaches_further(end, furthest or end) for end in _below(ends, low))
+            follows = is_behind and not (is_parted or ends_between)
+            is_parted = False
+            if run and not follows:
                 if len(run) > 1:
                     yield run
                 run = []
-            reaches = furthest is None or _reaches_further(high, furthest)
-            furthest = high if reaches else furthest
             # A file that ends before an earlier one does has that one's keys behind it, not the next file's.
-            if file.path in paths and reaches:
+            if furthest is None or _reaches_further(high, furthest):
+                furthest = high
                 run.append(file)
         if len(run) > 1:
             yield run
+
+
+def _below(ends: list[Bound], low: Bound) -> list[Bound]:
+    """Takes the upper bounds that are below `low` from a heap of them."""
+    below = []
+    while ends and low[: len(ends[0])] > ends[0]:
+        below.append(heapq.heappop(ends))
+    return below
 
 
 def _reaches_further(bound: Bound, other: Bound) -> bool:
@@ -108,11 +133,17 @@ def _by_partition(paths: set[str], table: Iterable[DataFile], key_types: Sequenc
 def _cut(run: Sequence[DataFile], most_bytes: float) -> list[Group]:
     """The run in pieces of about equal size, each about `most_bytes` at most."""
     total = sum(file.size_bytes for file in run)
-    pieces = max(1, math.ceil(total / most_bytes) if most_bytes > 0 else len(run), math.ceil(len(run) / MOST_FILES))
+    pieces = max(1, math.ceil(total / most_bytes) if most_bytes > 0 else len(run))
     cut: list[list[DataFile]] = [[] for _ in range(pieces)]
     before = 0.0
     for file in run:
         middle = before + file.size_bytes / 2
         cut[min(pieces - 1, int(middle * pieces / max(1, total)))].append(file)
         before += file.size_bytes
-    return [tuple(piece) for piece in cut if piece]
+    return [tuple(part) for piece in cut for part in _few(piece)]
+
+
+def _few(piece: list[DataFile]) -> list[list[DataFile]]:
+    """The piece in parts of MOST_FILES at most; none where it is empty."""
+    parts = math.ceil(len(piece) / MOST_FILES)
+    return [piece[len(piece) * at // parts : len(piece) * (at + 1) // parts] for at in range(parts)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -201,9 +201,11 @@ class _RewriteTask:
     def _joined(self, group: _Group) -> tuple[DataFile, ...]:
         """Neighbours: read a few at a time, written one after the other."""
 
-        def read(rewrite: _Rewrite) -> tuple[DataFile, list[pa.Table]]:
+        def read(rewrite: _Rewrite) -> tuple[DataFile, Iterable[pa.Table]]:
             opened = OpenFile.open(self.place, self.shape, rewrite.file)
-            return rewrite.file, list(self._rows(opened, rewrite))
+            rows = self._rows(opened, rewrite)
+            # A small file of very many rows would not lie in memory: it is read when its turn comes.
+            return rewrite.file, list(rows) if opened.whole else rows
 
         joining = Joining(self.place, self.shape, KeyNotes(self.shape, Noting()))
         try:

@@ -21,7 +21,7 @@ from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.key_filters import Search
 from glue_jobs.spark.key_notes import KeyNotes, Noting
 from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
-from glue_jobs.spark.merge_task import FileResult, MergeBin, MergeTask
+from glue_jobs.spark.merge_task import FileResult, GroupResult, MergeBin, MergeTask
 from glue_jobs.spark.net_changes import DELETE, NetChanges, Unpacker
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_balance import check_balance
@@ -61,18 +61,18 @@ def merge_net_changes(
     rewrite_all: bool = False,
     renames: tuple[tuple[str, str], ...] = (),
     found: Search | None = None,
-    tidy: bool = False,
+    beside: Sequence[DataFile] | None = None,
 ) -> Merged:
     """Merge net changes that fit into every task's memory into a table's data files.
 
-    rewrite_all: rewrite every file, also those without a hit (their columns change). found: the candidates, where they are known. tidy:
-    join small files besides, where there are many.
+    rewrite_all: rewrite every file, also those without a hit (their columns change). found: the candidates, where they are known.
+    beside: all candidates by their ranges, for small files to be joined that are none, where there are many; None: there are not to be.
     """
     found = found or Search(tuple(candidates(net, files, rewrite_all)))
     shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
     absorbers = absorbers_of(set(net.partitions), files, place.limits.small_file_bytes, shape.key_types)
     locate_only = frozenset(file.path for file in absorbers.values())
-    tidied = _to_tidy(place, shape, net, found.files, files, locate_only) if tidy else ()
+    tidied = [] if beside is None else _to_tidy(place, shape, net, beside, files, locate_only)
     bins = _bins(engine.slots * BINS_PER_SLOT, place, shape, found.files, files, locate_only, tidied)
     noting = found.noting(len(bins))
     groups = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), bins))
@@ -84,19 +84,29 @@ def merge_net_changes(
     noting = found.noting(len(inserts)) if useful else Noting()
     written = [group.written for group in groups] + engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
     engine.drop(shared)  # a backlog has many batches, and a node one disk
-    details = {"files_tidied": len(tidied)} if tidied else {}
-    merged = replace(_outcome(net, results, inserts, written, useful), details=details)
+    merged = replace(_outcome(net, results, inserts, written, useful), details=_of_tidied(tidied, groups))
     _check(place, shape, files, results, inserts, merged)
     return merged
 
 
 def _to_tidy(
     place: Place, shape: Shape, net: NetChanges, chosen: Sequence[DataFile], table: Sequence[DataFile], locate_only: frozenset[str]
-) -> Group:
-    """Small files to be joined beside the candidates `chosen`, in one of the partitions that the batch writes to."""
+) -> list[Group]:
+    """Small files to be joined beside the candidates `chosen`, in the partitions that the batch writes to."""
+    limits = place.limits
     partitions = {*net.partitions, *(file.partition for file in chosen)}
     taken = {file.path for file in chosen} | locate_only
-    return to_tidy(table, partitions, taken, shape.key_types, joined_below(place.limits), place.limits.tidy_bytes)
+    return to_tidy(table, partitions, taken, shape.key_types, joined_below(limits), limits.target_file_bytes, limits.tidy_bytes)
+
+
+def _of_tidied(tidied: Sequence[Group], groups: Sequence[GroupResult]) -> dict[str, Any]:
+    """What became of them, for the change's details."""
+    if not tidied:
+        return {}
+    paths = {file.path for group in tidied for file in group}
+    trouble = next((group.trouble for group in groups if group.trouble), "")
+    joined = sum(result.replaced for group in groups for result in group.files if result.path in paths)
+    return {"files_tidied": joined, **({"tidy_trouble": trouble[:500]} if trouble else {})}
 
 
 def _bins(
@@ -106,15 +116,16 @@ def _bins(
     chosen: Sequence[DataFile],
     table: Sequence[DataFile],
     locate_only: frozenset[str],
-    tidied: Group,
+    tidied: Sequence[Group],
 ) -> list[MergeBin]:
     """The candidates as tasks, small neighbours together, so that no core is left without work; with those that are joined besides."""
     joinable = [file for file in chosen if file.path not in locate_only]
     groups = to_join(place.limits, shape, joinable, table, sum(file.size_bytes for file in chosen) / count)
     groups += [(file,) for file in chosen if file.path in locate_only]
-    groups += [tidied] if tidied else []
+    groups += tidied
+    idle = frozenset(file.path for group in tidied for file in group)
     bins = pack(groups, lambda group: sum(file.size_bytes for file in group), count)
-    return [MergeBin(tuple(some), locate_only, frozenset(file.path for file in tidied)) for some in bins]
+    return [MergeBin(tuple(some), locate_only, idle) for some in bins]
 
 
 def candidates(net: NetChanges, files: Sequence[DataFile], rewrite_all: bool = False) -> list[DataFile]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.key_filter import KeyFilter
 from glue_jobs.core.neighbours import Group
 from glue_jobs.core.record import DataFile
@@ -37,16 +38,17 @@ class FileResult:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """What became of the files of a group, and what replaces them."""
+    """What became of the files of a group, and what replaces them. trouble: why they stay, of files that need not have been joined."""
 
     files: tuple[FileResult, ...]
     written: Written
+    trouble: str = ""
 
 
 @dataclass(frozen=True)
 class MergeBin:
-    """One task: groups of data files, which files are only searched because the second step rewrites them, and which are rewritten also
-    without a changed key."""
+    """One task: groups of data files, which files are only searched because the second step rewrites them, and which are joined although
+    they hold no changed key."""
 
     groups: tuple[Group, ...]
     locate_only: frozenset[str]
@@ -55,11 +57,15 @@ class MergeBin:
 
 @dataclass(frozen=True)
 class _Searched:
-    """A file of a group. rows: those that it would have after the merge, None if it holds no changed key."""
+    """A file of a group. rows: those that it has after the merge, None if it stays; `tally` is whole when they have been read."""
 
-    result: FileResult
     opened: OpenFile
-    rows: Sequence[pa.Table] | None
+    tally: Tally
+    rows: Iterable[pa.Table] | None
+    filters: tuple[KeyFilter, ...] = ()
+
+    def result(self) -> FileResult:
+        return _result(self.opened, self.rows is not None, self.tally, self.filters)
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,10 @@ class MergeTask:
         done: list[GroupResult] = []
 
         def one(group: Group) -> GroupResult:
-            if len(group) > 1:
-                result = self._joined(net, group, task.tidied, notes)
+            if group[0].path in task.tidied:
+                result = self._tidied(net, group, notes)
+            elif len(group) > 1:
+                result = self._joined(net, group, notes, self.rewrite_all)
             else:
                 result = self._one(net, group[0], group[0].path in task.locate_only, notes)
             done.append(result)
@@ -105,28 +113,36 @@ class MergeTask:
             added = write_tables(self.place, self.shape, file.partition, rows.passing(merged), opened.dictionary, split=False)
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
-    def _joined(self, net: NetChanges, group: Group, tidied: frozenset[str], notes: KeyNotes) -> GroupResult:
+    def _tidied(self, net: NetChanges, group: Group, notes: KeyNotes) -> GroupResult:
+        """Files that no change needs: one that is gone or damaged keeps them as they are, and not the batch from being applied."""
+        try:
+            return self._joined(net, group, notes, True)
+        except TableBlocked as error:
+            nothing = np.empty(0, np.int64)
+            return GroupResult(tuple(FileResult(file.path, False, nothing, nothing) for file in group), Written(), error.message)
+
+    def _joined(self, net: NetChanges, group: Group, notes: KeyNotes, all_of_them: bool) -> GroupResult:
         """Neighbours: read and merged a few at a time, written one after the other. One that holds no changed key stays as it is, and the
-        next one begins a file."""
+        next one begins a file; but not if all of them are asked for."""
 
         def search(file: DataFile) -> _Searched:
             opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
             merge, tally = FileMerge(opened, net), Tally()
-            if file.path in tidied:
-                return _Searched(_result(opened, True, tally), opened, list(merge.rows(tally)))
-            if not (self.rewrite_all or merge.has_hits()):
-                return _Searched(_result(opened, False, tally, notes.of_searched(opened)), opened, None)
-            notes.count_hit()
-            rows = list(merge.rows(tally))
-            return _Searched(_result(opened, True, tally), opened, rows)
+            if not all_of_them:
+                if not merge.has_hits():
+                    return _Searched(opened, tally, None, notes.of_searched(opened))
+                notes.count_hit()
+            rows = merge.rows(tally)
+            # A small file of very many rows would not lie in memory: it is read when its turn comes.
+            return _Searched(opened, tally, list(rows) if opened.whole else rows)
 
         joining = Joining(self.place, self.shape, notes)
         found: list[FileResult] = []
         with in_order(search, group, _file_size) as searched:
             try:
                 for each in searched:
-                    found.append(each.result)
                     joining.take(each.opened.file, each.rows)
+                    found.append(each.result())
                     del each  # its rows: the next file is being read
                 return GroupResult(tuple(found), joining.finish())
             except BaseException:

@@ -99,17 +99,45 @@ def test_nothing_is_joined_without_a_bound_or_a_key(small: int, key: tuple[str, 
 
 
 def tidied(table: list[DataFile], most_bytes: float = MANY, taken: list[DataFile] | None = None, partitions: str = "a") -> list[str]:
-    group = to_tidy(table, {(name,) for name in partitions}, {file.path for file in taken or ()}, KEY, SMALL, most_bytes)
-    return [file.path.split("/")[1].split(".")[0] for file in group]
+    groups = to_tidy(table, {(name,) for name in partitions}, {file.path for file in taken or ()}, KEY, SMALL, 80, most_bytes)
+    return [file.path.split("/")[1].split(".")[0] for group in groups for file in group]
 
 
 def test_many_small_files_are_tidied_a_part_at_a_time_from_the_lowest_keys_on() -> None:
     files = row_of(3 * MANY_FILES)
 
     assert tidied(files[::-1]) == [str(number) for number in range(len(files))]
+    assert [len(group) for group in to_tidy(files, {("a",)}, set(), KEY, SMALL, 80, MANY)] == [MANY_FILES] * 3
     assert tidied(files, most_bytes=40) == ["0", "1", "2", "3"]
+    assert tidied(files, most_bytes=160) == [str(number) for number in range(16)]
     assert tidied(files, most_bytes=0) == []
-    assert to_tidy(files, {("a",)}, set(), (), SMALL, MANY) == ()
+    assert to_tidy(files, {("a",)}, set(), (), SMALL, 80, MANY) == []
+
+
+def test_no_more_very_small_files_are_tidied_at_a_time_than_a_task_opens() -> None:
+    """Pieces are cut by bytes: large files and very small ones make one of very many."""
+    files = [*row_of(100, size=90), *(ranged(number, number * 10, number * 10 + 9, 1) for number in range(100, 3000))]
+
+    groups = to_tidy(files, {("a",)}, set(), KEY, SMALL, 250, 10_000)
+
+    assert sum(map(len, groups)) <= MOST_FILES
+    assert max(map(len, neighbours(files, files, KEY, SMALL, 5000))) <= MOST_FILES
+
+
+def test_a_wide_file_does_not_part_those_that_it_covers() -> None:
+    """The one that takes up inserts, after one of a low key: it shares its keys with all of them anyway."""
+    files = row_of(MANY_FILES)
+    wide = ranged(100, 3, 1000)
+
+    assert tidied([*files, wide], taken=[wide]) == [str(number) for number in range(MANY_FILES)]
+    assert paths(neighbours(files, [*files, wide], KEY, SMALL, MANY)) == [[str(number) for number in range(MANY_FILES)]]
+
+
+@pytest.mark.parametrize(("low", "high", "joined"), [(3, 12, False), (12, 15, False), (15, 25, False), (3, 20, True), (9, 40, True)])
+def test_a_file_that_begins_or_ends_in_the_gap_parts_them(low: int, high: int, joined: bool) -> None:
+    files = [ranged(0, 0, 9), ranged(1, 20, 29)]
+
+    assert paths(neighbours(files, [*files, ranged(2, low, high)], KEY, SMALL, MANY)) == ([["0", "1"]] if joined else [["0"], ["1"]])
 
 
 def test_a_few_small_files_stay_as_they_are() -> None:
@@ -127,7 +155,7 @@ def test_a_large_file_between_small_ones_parts_what_is_tidied() -> None:
     files = row_of(2 * MANY_FILES)
     files[5] = ranged(5, 50, 59, SMALL)
 
-    assert tidied(files) == [str(number) for number in range(6, len(files))]
+    assert tidied(files) == [str(number) for number in (*range(6, len(files)), *range(5))]
 
 
 def test_files_of_random_keys_are_not_tidied() -> None:
@@ -139,13 +167,14 @@ def test_tidying_comes_to_an_end() -> None:
     """Whatever a joined file is compressed to, and however often a batch comes."""
     files = row_of(500, size=7)
     for turns in range(500):
-        group = to_tidy(files, {("a",)}, set(), KEY, SMALL, 2.5 * SMALL)
-        if not group:
+        groups = to_tidy(files, {("a",)}, set(), KEY, SMALL, 1000, 2.5 * SMALL)
+        if not groups:
             break
+        (group,) = groups
         size = sum(file.size_bytes for file in group) // 3
         joined = replace(group[0], path=f"a/{1000 + turns}.parquet", size_bytes=size, high=group[-1].high)
         files = [file for file in files if file not in group] + [joined]
-    assert not group
+    assert not groups
     assert len([file for file in files if file.size_bytes < SMALL]) < MANY_FILES
 
 
@@ -174,4 +203,4 @@ def test_whatever_the_table(spans: list[tuple[int, int, int, str, bool]], most_b
             assert first.high is not None
             assert second.low is not None
             others = [file for file in table if file not in (first, second) and file.partition == first.partition]
-            assert not any(file.low and file.high and file.low < second.low and file.high > first.high for file in others)
+            assert not any(bound and first.high < bound < second.low for file in others for bound in (file.low, file.high))

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark import merge, write_files
+from glue_jobs.spark import merge, merge_file, write_files
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
 
@@ -231,3 +231,51 @@ def test_giving_up_goes_on_where_one_upload_cannot_be_aborted(many: WorkTable, m
     assert error["code"] == "data-file-gone"
     assert asked
     assert many.visible() == {file.path for file in before} - {before[4].path}
+
+
+def test_a_file_that_need_not_be_joined_blocks_nothing(neglected: WorkTable) -> None:
+    """It is gone, which only a reader of its rows has to know: the batch is applied, and the change says why the files stay."""
+    before = in_order(neglected)
+    neglected.clients.s3.delete_object(Bucket=neglected.out_path.bucket, Key=neglected.out_path.key + before[4].path)
+    neglected.cdc([("U", (first_keys(before)[-1], "changed", 1))])
+
+    neglected.sync()
+
+    assert neglected.counts() == (0, 1, 0)
+    assert in_order(neglected)[:11] == before[:11]
+    details = neglected.head().details
+    assert details["files_tidied"] == 0
+    assert before[4].path in details["tidy_trouble"]
+    assert neglected.open_uploads() == []
+    assert neglected.visible() == {file.path for file in in_order(neglected)} - {before[4].path}
+
+
+def test_many_rows_in_few_bytes_are_joined_as_they_are_read(neglected: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a small file would not lie in memory, its rows are not taken before its turn."""
+    monkeypatch.setattr(merge_file, "WHOLE_RATIO", 0)
+    before, rows = in_order(neglected), {row[0]: row for row in neglected.rows()}
+    neglected.cdc([("U", (key, "changed", 1)) for key in first_keys(before[8:11])])
+
+    neglected.sync()
+
+    assert [file.rows for file in in_order(neglected)] == [8 * 50, 3 * 50, 50]
+    rows.update({key: (key, "changed", 1) for key in first_keys(before[8:11])})
+    assert sorted(neglected.rows()) == sorted(rows.values())
+    assert neglected.counts() == (0, 3, 0)
+    neglected.check_files()
+
+
+def test_a_file_that_takes_up_a_low_key_does_not_end_the_tidying(neglected: WorkTable) -> None:
+    """Its range then covers the others, which are joined all the same."""
+    neglected.cdc([("I", (-5, "low", 1)), ("I", (10_000, "new", 1))])
+    neglected.sync(tidy_bytes="0")
+    before = in_order(neglected)
+    assert before[0].low
+    assert before[0].high
+    assert before[0].low[0] < before[1].low[0] < before[-1].high[0] < before[0].high[0]
+    neglected.cdc([("I", (10_001, "newer", 1))])
+
+    neglected.sync()
+
+    assert sorted(file.rows for file in in_order(neglected)) == [53, 11 * 50]
+    neglected.check_files()

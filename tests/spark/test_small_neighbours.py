@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import random
+from typing import Any
 
 import pytest
 
+from glue_jobs.core import neighbours
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark import merge, merge_file, write_files
 from tests.spark.tables import WorkTable
@@ -279,3 +282,44 @@ def test_a_file_that_takes_up_a_low_key_does_not_end_the_tidying(neglected: Work
 
     assert sorted(file.rows for file in in_order(neglected)) == [53, 11 * 50]
     neglected.check_files()
+
+
+@pytest.mark.parametrize("partition_key", ["null", "name"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_lake_table_is_the_source_table_whatever_is_joined(
+    new_table: MakeTable, monkeypatch: pytest.MonkeyPatch, partition_key: str, seed: int
+) -> None:
+    """Changes of a few keys near each other, some of which leave their partition, in a table of small files that batches join."""
+    monkeypatch.setattr(neighbours, "MANY_FILES", 2)
+    choose = random.Random(seed)
+    table, rows = new_table(partition_key=partition_key), {}
+    for start in range(0, 120, 10):
+        rows.update({key: (key, choose.choice("ab"), 0) for key in range(start, start + 6)})
+        table.cdc([("I", rows[key]) for key in range(start, start + 6)])
+    table.sync(**A_FILE_EACH)
+    tidied = 0
+    for turn in range(8):
+        window = choose.randrange(120)
+        changes = [_change(choose, rows, key, turn) for key in choose.sample(range(window, window + 15), choose.randint(1, 4))]
+        table.cdc(changes)
+        for op, row in changes:
+            rows.pop(row[0], None)
+            rows.update({row[0]: row} if op != "D" else {})
+
+        table.sync(
+            small_file_bytes=choose.choice(["0", "32000000"]),
+            tidy_bytes=choose.choice(["2500", "80000000"]),
+            stream_file_bytes=choose.choice(["0", "16000000", "16000000"]),
+        )
+
+        tidied += table.head().details.get("files_tidied", 0)
+        assert sorted(table.rows()) == sorted(rows.values())
+        table.check_files()
+        table.check_folder()
+    assert tidied > 0
+
+
+def _change(choose: random.Random, rows: dict[int, tuple[Any, ...]], key: int, turn: int) -> tuple[str, tuple[Any, ...]]:
+    if key in rows and choose.random() < 0.3:
+        return "D", rows[key]
+    return "U" if key in rows else "I", (key, choose.choice("ab"), turn + 1)

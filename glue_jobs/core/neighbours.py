@@ -15,12 +15,18 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from glue_jobs.core.keys import Bound, decode_bound
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
 
 Group = tuple[DataFile, ...]
 MOST_FILES = 256  # of a group: a task opens them one after the other
 MANY_FILES = 8  # of a partition, that no batch had a reason to join: fewer harm no reader
+
+
+def joined_below(limits: Limits) -> int:
+    """The size in bytes below which files are joined: they lie in memory."""
+    return min(limits.small_file_bytes, limits.stream_file_bytes + 1)
 
 
 def neighbours(
@@ -44,26 +50,26 @@ def to_tidy(
     partitions: AbstractSet[PartitionValues],
     taken: AbstractSet[str],
     key_types: Sequence[str],
-    small_bytes: int,
-    target_bytes: float,
-    most_bytes: float,
+    limits: Limits,
 ) -> list[Group]:
-    """Groups of files below `small_bytes` that are worth a rewrite of their own: each about `target_bytes` at most, and all together about
-    `most_bytes` and MOST_FILES. They are of `partitions` that have many of them, not counting the paths `taken`.
+    """Groups of small files that are worth a rewrite of their own, each about `target_file_bytes` at most, and all together about
+    `tidy_bytes` and MOST_FILES. They are of `partitions` that have many of them, not counting the paths `taken`.
 
-    In a group those of the lowest keys: a later change rewrites a joined file as a whole, and is likeliest among the highest.
+    The longest run comes first, and its lowest keys: a later change rewrites a joined file as a whole, and is likeliest among the highest.
     """
-    if not key_types or most_bytes <= 0:
+    if not key_types or limits.tidy_bytes <= 0:
         return []
+    small_bytes = joined_below(limits)
     idle = [file for file in table if file.partition in partitions and file.size_bytes < small_bytes and file.path not in taken]
     count = Counter(file.partition for file in idle)
     paths = {file.path for file in idle if count[file.partition] >= MANY_FILES}
     runs = sorted(_runs(paths, table, key_types), key=len, reverse=True) if paths else []
+    most_bytes = min(limits.target_file_bytes, limits.tidy_bytes)
     groups: list[Group] = []
     size = files = 0
-    for group in (group for run in runs for group in _cut(run, min(target_bytes, most_bytes)) if len(group) > 1):
+    for group in (group for run in runs for group in _cut(run, most_bytes) if len(group) > 1):
         size, files = size + sum(file.size_bytes for file in group), files + len(group)
-        if groups and (size > most_bytes or files > MOST_FILES):
+        if groups and (size > limits.tidy_bytes or files > MOST_FILES):
             break
         groups.append(group)
     return groups
@@ -133,17 +139,17 @@ def _by_partition(paths: set[str], table: Iterable[DataFile], key_types: Sequenc
 def _cut(run: Sequence[DataFile], most_bytes: float) -> list[Group]:
     """The run in pieces of about equal size, each about `most_bytes` at most."""
     total = sum(file.size_bytes for file in run)
-    pieces = max(1, math.ceil(total / most_bytes) if most_bytes > 0 else len(run))
+    pieces = max(1, min(len(run), math.ceil(total / most_bytes))) if most_bytes > 0 else len(run)
     cut: list[list[DataFile]] = [[] for _ in range(pieces)]
     before = 0.0
     for file in run:
         middle = before + file.size_bytes / 2
         cut[min(pieces - 1, int(middle * pieces / max(1, total)))].append(file)
         before += file.size_bytes
-    return [tuple(part) for piece in cut for part in _few(piece)]
+    return [tuple(part) for piece in cut for part in _parts(piece)]
 
 
-def _few(piece: list[DataFile]) -> list[list[DataFile]]:
+def _parts(piece: list[DataFile]) -> list[list[DataFile]]:
     """The piece in parts of MOST_FILES at most; none where it is empty."""
     parts = math.ceil(len(piece) / MOST_FILES)
     return [piece[len(piece) * at // parts : len(piece) * (at + 1) // parts] for at in range(parts)]

@@ -239,9 +239,7 @@ def _merge(engines: Engines, place: Place, task: Task, shape: Shape, heads: Sequ
     impacted = candidates(net, files, rewrite_all)
     found = Search(tuple(impacted)) if rewrite_all else search(place, net, impacted)
     engine = engines.for_files(sum(file.size_bytes for file in found.files), input_bytes)
-    merged = merge_net_changes(
-        engine, place, shape, net, files, rewrite_all=rewrite_all, found=found, beside=None if rewrite_all else impacted
-    )
+    merged = merge_net_changes(engine, place, shape, net, files, rewrite_all=rewrite_all, found=found)
     return _with_filters_kept(place, shape, found, merged, files), ignored
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from glue_jobs.core.key_filter import KeyFilter
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.neighbours import Group, neighbours
+from glue_jobs.core.neighbours import Group, joined_below, neighbours
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import chain
 from glue_jobs.spark.key_notes import KeyNotes, NotedRows
@@ -25,11 +25,6 @@ _R = TypeVar("_R")
 # cores would have no work. Below so many bytes a task of its own is not worth its while.
 JOINED_FILES = 2
 LEAST_JOINED_BYTES = 8 * 1024 * 1024
-
-
-def joined_below(limits: Limits) -> int:
-    """The size in bytes below which files are joined: they lie in memory."""
-    return min(limits.small_file_bytes, limits.stream_file_bytes + 1)
 
 
 def to_join(limits: Limits, shape: Shape, chosen: Sequence[DataFile], table: Iterable[DataFile], share_bytes: float) -> list[Group]:

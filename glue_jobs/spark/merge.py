@@ -16,7 +16,7 @@ from glue_jobs.core.neighbours import Group, to_tidy
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.spark.engine import Engine, Shared, chain
-from glue_jobs.spark.joined_files import Written, joined_below, to_join
+from glue_jobs.spark.joined_files import Written, to_join
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.key_filters import Search
 from glue_jobs.spark.key_notes import KeyNotes, Noting
@@ -61,30 +61,34 @@ def merge_net_changes(
     rewrite_all: bool = False,
     renames: tuple[tuple[str, str], ...] = (),
     found: Search | None = None,
-    beside: Sequence[DataFile] | None = None,
 ) -> Merged:
-    """Merge net changes that fit into every task's memory into a table's data files.
+    """Merge net changes that fit into every task's memory into a table's data files. Small ones that they do not meet are joined besides,
+    where there are many.
 
     rewrite_all: rewrite every file, also those without a hit (their columns change). found: the candidates, where they are known.
-    beside: all candidates by their ranges, for small files to be joined that are none, where there are many; None: there are not to be.
     """
     found = found or Search(tuple(candidates(net, files, rewrite_all)))
     shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
     absorbers = absorbers_of(set(net.partitions), files, place.limits.small_file_bytes, shape.key_types)
     locate_only = frozenset(file.path for file in absorbers.values())
-    tidied = [] if beside is None else _to_tidy(place, shape, net, beside, files, locate_only)
-    bins = _bins(engine.slots * BINS_PER_SLOT, place, shape, found.files, files, locate_only, tidied)
+    tasks = engine.slots * BINS_PER_SLOT
+    share_bytes = sum(file.size_bytes for file in found.files) / tasks  # no core is left without work
+    groups = to_join(place.limits, shape, [file for file in found.files if file.path not in locate_only], files, share_bytes)
+    groups += [(file,) for file in found.files if file.path in locate_only]
+    by_range = candidates(net, files) if found.spared else found.files
+    tidied = [] if rewrite_all else _to_tidy(place, shape, net, by_range, files, locate_only)
+    bins = _bins(tasks, groups, locate_only, tidied)
     noting = found.noting(len(bins))
-    groups = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), bins))
-    results = chain(group.files for group in groups)
+    done = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), bins))
+    results = chain(group.files for group in done)
     inserts = _insert_tasks(net, results, absorbers)
     used = {task.absorber.path for task in inserts if task.absorber}
     inserts += _rewrites_of_idle_absorbers(results, absorbers, used, rewrite_all)
     useful = found.is_useful(sum(1 for result in results if len(result.hits)))
     noting = found.noting(len(inserts)) if useful else Noting()
-    written = [group.written for group in groups] + engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
+    written = [group.written for group in done] + engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
     engine.drop(shared)  # a backlog has many batches, and a node one disk
-    merged = replace(_outcome(net, results, inserts, written, useful), details=_of_tidied(tidied, groups))
+    merged = replace(_outcome(net, results, inserts, written, useful), details=_of_tidied(tidied, done))
     _check(place, shape, files, results, inserts, merged)
     return merged
 
@@ -93,10 +97,9 @@ def _to_tidy(
     place: Place, shape: Shape, net: NetChanges, chosen: Sequence[DataFile], table: Sequence[DataFile], locate_only: frozenset[str]
 ) -> list[Group]:
     """Small files to be joined beside the candidates `chosen`, in the partitions that the batch writes to."""
-    limits = place.limits
     partitions = {*net.partitions, *(file.partition for file in chosen)}
     taken = {file.path for file in chosen} | locate_only
-    return to_tidy(table, partitions, taken, shape.key_types, joined_below(limits), limits.target_file_bytes, limits.tidy_bytes)
+    return to_tidy(table, partitions, taken, shape.key_types, place.limits)
 
 
 def _of_tidied(tidied: Sequence[Group], groups: Sequence[GroupResult]) -> dict[str, Any]:
@@ -109,22 +112,10 @@ def _of_tidied(tidied: Sequence[Group], groups: Sequence[GroupResult]) -> dict[s
     return {"files_tidied": joined, **({"tidy_trouble": trouble[:500]} if trouble else {})}
 
 
-def _bins(
-    count: int,
-    place: Place,
-    shape: Shape,
-    chosen: Sequence[DataFile],
-    table: Sequence[DataFile],
-    locate_only: frozenset[str],
-    tidied: Sequence[Group],
-) -> list[MergeBin]:
-    """The candidates as tasks, small neighbours together, so that no core is left without work; with those that are joined besides."""
-    joinable = [file for file in chosen if file.path not in locate_only]
-    groups = to_join(place.limits, shape, joinable, table, sum(file.size_bytes for file in chosen) / count)
-    groups += [(file,) for file in chosen if file.path in locate_only]
-    groups += tidied
+def _bins(count: int, groups: Sequence[Group], locate_only: frozenset[str], tidied: Sequence[Group]) -> list[MergeBin]:
+    """The groups as tasks, with those that are joined besides."""
+    bins = pack([*groups, *tidied], lambda group: sum(file.size_bytes for file in group), count)
     idle = frozenset(file.path for group in tidied for file in group)
-    bins = pack(groups, lambda group: sum(file.size_bytes for file in group), count)
     return [MergeBin(tuple(some), locate_only, idle) for some in bins]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from botocore.exceptions import BotoCoreError, ClientError
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.key_filter import KeyFilter
@@ -114,12 +115,12 @@ class MergeTask:
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
     def _tidied(self, net: NetChanges, group: Group, notes: KeyNotes) -> GroupResult:
-        """Files that no change needs: one that is gone or damaged keeps them as they are, and not the batch from being applied."""
+        """Files that no change needs: one that is gone, damaged or archived keeps them as they are, and the batch is applied."""
         try:
             return self._joined(net, group, notes, True)
-        except TableBlocked as error:
-            nothing = np.empty(0, np.int64)
-            return GroupResult(tuple(FileResult(file.path, False, nothing, nothing) for file in group), Written(), error.message)
+        except (TableBlocked, ClientError, BotoCoreError) as error:
+            nothing, told = np.empty(0, np.int64), error.message if isinstance(error, TableBlocked) else str(error)
+            return GroupResult(tuple(FileResult(file.path, False, nothing, nothing) for file in group), Written(), told)
 
     def _joined(self, net: NetChanges, group: Group, notes: KeyNotes, all_of_them: bool) -> GroupResult:
         """Neighbours: read and merged a few at a time, written one after the other. One that holds no changed key stays as it is, and the

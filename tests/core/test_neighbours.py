@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glue_jobs.core.keys import decode_bound
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.neighbours import MANY_FILES, MOST_FILES, Group, neighbours, to_tidy
 from glue_jobs.core.record import DataFile
 
@@ -98,8 +99,12 @@ def test_nothing_is_joined_without_a_bound_or_a_key(small: int, key: tuple[str, 
     assert paths(neighbours(files, files, key, small, MANY)) == [["0"], ["1"], ["2"]]
 
 
-def tidied(table: list[DataFile], most_bytes: float = MANY, taken: list[DataFile] | None = None, partitions: str = "a") -> list[str]:
-    groups = to_tidy(table, {(name,) for name in partitions}, {file.path for file in taken or ()}, KEY, SMALL, 80, most_bytes)
+def limits(most_bytes: int = MANY, target: int = 80) -> Limits:
+    return Limits(small_file_bytes=SMALL, target_file_bytes=target, tidy_bytes=most_bytes)
+
+
+def tidied(table: list[DataFile], most_bytes: int = MANY, taken: list[DataFile] | None = None, partitions: str = "a") -> list[str]:
+    groups = to_tidy(table, {(name,) for name in partitions}, {file.path for file in taken or ()}, KEY, limits(most_bytes))
     return [file.path.split("/")[1].split(".")[0] for group in groups for file in group]
 
 
@@ -107,18 +112,18 @@ def test_many_small_files_are_tidied_a_part_at_a_time_from_the_lowest_keys_on() 
     files = row_of(3 * MANY_FILES)
 
     assert tidied(files[::-1]) == [str(number) for number in range(len(files))]
-    assert [len(group) for group in to_tidy(files, {("a",)}, set(), KEY, SMALL, 80, MANY)] == [MANY_FILES] * 3
+    assert [len(group) for group in to_tidy(files, {("a",)}, set(), KEY, limits())] == [MANY_FILES] * 3
     assert tidied(files, most_bytes=40) == ["0", "1", "2", "3"]
     assert tidied(files, most_bytes=160) == [str(number) for number in range(16)]
-    assert tidied(files, most_bytes=0) == []
-    assert to_tidy(files, {("a",)}, set(), (), SMALL, 80, MANY) == []
+    assert tidied(files, most_bytes=0) == tidied(files, most_bytes=1) == []
+    assert to_tidy(files, {("a",)}, set(), (), limits()) == []
 
 
 def test_no_more_very_small_files_are_tidied_at_a_time_than_a_task_opens() -> None:
     """Pieces are cut by bytes: large files and very small ones make one of very many."""
     files = [*row_of(100, size=90), *(ranged(number, number * 10, number * 10 + 9, 1) for number in range(100, 3000))]
 
-    groups = to_tidy(files, {("a",)}, set(), KEY, SMALL, 250, 10_000)
+    groups = to_tidy(files, {("a",)}, set(), KEY, limits(10_000, target=250))
 
     assert sum(map(len, groups)) <= MOST_FILES
     assert max(map(len, neighbours(files, files, KEY, SMALL, 5000))) <= MOST_FILES
@@ -167,7 +172,7 @@ def test_tidying_comes_to_an_end() -> None:
     """Whatever a joined file is compressed to, and however often a batch comes."""
     files = row_of(500, size=7)
     for turns in range(500):
-        groups = to_tidy(files, {("a",)}, set(), KEY, SMALL, 1000, 2.5 * SMALL)
+        groups = to_tidy(files, {("a",)}, set(), KEY, limits(5 * SMALL // 2, target=1000))
         if not groups:
             break
         (group,) = groups

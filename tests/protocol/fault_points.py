@@ -108,17 +108,18 @@ class Scenario:
         yield self._stage("history", Kept(table, "LoadIncremental"))
 
     def _join(self) -> Iterator[Stage]:
-        """Small neighbours become one file, a file without a changed key parts them, and one loses all its rows."""
+        """Small neighbours become one file, a file without a changed key parts them, and one loses all its rows. Eight that no key is for
+        become one besides."""
         table = self._table()
-        for start in range(0, 14, 2):
+        for start in range(0, 32, 2):
             table.cdc([("I", (start, "a")), ("I", (start + 1, "b"))])
         assert table.run(batch_files=1, small_file_bytes=0) == 0
         before = _by_key(table)
         table.cdc([("U", (key, "c")) for key in (0, 3, 4, 8, 10, 12)] + [("D", (key, None)) for key in (2, 8, 9)])
         yield self._stage("joined", Batch(table, "LoadIncremental"))
         after = _by_key(table)
-        assert [file.rows for file in before] == [2] * 7
-        assert [file.rows for file in after] == [5, 2, 2, 2], after
+        assert [file.rows for file in before] == [2] * 16
+        assert [file.rows for file in after] == [5, 2, 4, 16, 2], after
         assert after[1] == before[3]
 
     def _stage(self, name: str, deed: Deed) -> Stage:
@@ -151,7 +152,7 @@ class Scenario:
         if is_new:
             _check_quiet(table)
         if compared:
-            _compare(stage)
+            _compare(stage, fault)
 
     def _is_done(self, stage: Stage) -> bool:
         """Whether the rows are those that are wanted, once all that comes anyway has come."""
@@ -179,9 +180,12 @@ def _whole(table: LakeTable) -> dict[str, Any]:
     return {**everything(table), "versions": len(versions), "erasing": "Erasing" in table.item()}
 
 
-def _compare(stage: Stage) -> None:
+def _compare(stage: Stage, fault: Fault) -> None:
+    """As it would be without the fault; but files that need not have been joined may stay as they are where S3 goes on to refuse one."""
     found = _whole(stage.deed.table)
-    wrong = {name: (found[name], stage.expected[name]) for name in found if found[name] != stage.expected[name]}
+    is_given_up = fault.kind in FOR_GOOD and "tidy_trouble" in stage.deed.table.head().details
+    free = ("files", "changes", "versions") if is_given_up else ()
+    wrong = {name: (found[name], stage.expected[name]) for name in found if name not in free and found[name] != stage.expected[name]}
     assert not wrong, f"(found, expected): {wrong}"
 
 

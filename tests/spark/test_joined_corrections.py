@@ -9,15 +9,11 @@ import pytest
 
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark import apply_rows
+from tests.spark.small_files import fill, in_order
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
 
 FILES, ROWS = 8, 50
-A_FILE_EACH = {"batch_files": "1", "small_file_bytes": "0"}
-
-
-def in_order(table: WorkTable) -> list[DataFile]:
-    return sorted(table.snapshot().files.values(), key=lambda file: file.low or ())
 
 
 def name_of(number: int) -> str:
@@ -29,12 +25,7 @@ def name_of(number: int) -> str:
 def many(request: pytest.FixtureRequest) -> WorkTable:
     """An unpartitioned table of eight small files."""
     make: MakeTable = request.getfixturevalue(request.param)
-    table = make()
-    for start in range(0, FILES * ROWS, ROWS):
-        table.cdc([("I", (number, name_of(number), 0)) for number in range(start, start + ROWS)])
-    table.sync(**A_FILE_EACH)
-    assert len(in_order(table)) == FILES
-    return table
+    return fill(make(), FILES, "n{1}")
 
 
 def keys_of(files: list[int]) -> list[int]:
@@ -82,8 +73,12 @@ def test_a_file_that_is_gone_leaves_no_upload_behind(many: WorkTable, tmp_path: 
         return found(*arguments)
 
     monkeypatch.setattr(apply_rows, "rewrite", rewrite)
+    aborted: list[str] = []
+    abort = apply_rows.Joining.abort
+    monkeypatch.setattr(apply_rows.Joining, "abort", lambda joining: (aborted.append("joined"), abort(joining)))
 
     assert many.run("Apply", key="name", deletes=deletes(tmp_path, keys_of([0, 2, 4, 5, 6]))) != 0
     assert many.last_run()["error"]["code"] == "data-file-gone"
+    assert aborted == ["joined"]
     assert many.open_uploads() == []
     assert many.visible() == {file.path for file in before} - {before[6].path}

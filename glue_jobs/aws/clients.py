@@ -100,6 +100,7 @@ class Clients:
         client: S3Client = self._client("s3")
         # A completion that is sent again after it worked is an error on AWS and a second success elsewhere.
         client.meta.events.register("needs-retry.s3.CompleteMultipartUpload", _refuse_blind_retry)
+        client.meta.events.register("before-sign.s3.UploadPart", _body_unsigned(client.meta.config))
         return client
 
     @functools.cached_property
@@ -201,6 +202,18 @@ def _stop_after(deadline: Deadline) -> Any:
     def handler(event_name: str, **_: Any) -> None:
         if not event_name.rsplit(".", 1)[-1].startswith(_READS):
             deadline.check()
+
+    return handler
+
+
+def _body_unsigned(config: Config) -> Any:
+    """A before-sign handler for requests whose body S3 compares with a CRC32 that is among the signed headers. Botocore would compute a
+    SHA-256 of it besides, which for data files is a twentieth of a merge's work, and the server would compute it too."""
+    options: Any = {**(getattr(config, "s3", None) or {}), "payload_signing_enabled": False}
+    unsigned = config.merge(Config(s3=options))
+
+    def handler(request: Any, **_: Any) -> None:
+        request.context["client_config"] = unsigned
 
     return handler
 

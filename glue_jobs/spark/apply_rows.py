@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -183,11 +183,15 @@ class _RewriteTask:
     def __call__(self, groups: tuple[_Group, ...]) -> list[DataFile]:
         done: list[DataFile] = []
 
-        def one(group: _Group) -> None:
-            done.extend(self._joined(group) if len(group) > 1 else self._one(group[0]))
+        def one(rewrite: _Rewrite) -> None:
+            done.extend(self._one(rewrite))
+
+        def several(group: _Group) -> Callable[[], None]:
+            joining = self._joined(group)
+            return lambda: done.extend(joining.finish().files)
 
         try:
-            of_groups(one, groups, _size)
+            of_groups(one, several, groups, _size)
         except BaseException:
             give_up(self.place, done)
             raise
@@ -198,8 +202,8 @@ class _RewriteTask:
         opened = OpenFile.open(self.place, self.shape, rewrite.file)
         return write_tables(self.place, self.shape, rewrite.file.partition, self._rows(opened, rewrite), opened.dictionary, split=False)
 
-    def _joined(self, group: _Group) -> tuple[DataFile, ...]:
-        """Neighbours: read a few at a time, written one after the other."""
+    def _joined(self, group: _Group) -> Joining:
+        """Neighbours: read a few at a time, written one after the other; to be finished."""
 
         def read(rewrite: _Rewrite) -> tuple[DataFile, Iterable[pa.Table]]:
             opened = OpenFile.open(self.place, self.shape, rewrite.file)
@@ -208,15 +212,11 @@ class _RewriteTask:
             return rewrite.file, list(rows) if opened.whole else rows
 
         joining = Joining(self.place, self.shape, KeyNotes(self.shape, Noting()))
-        try:
-            with in_order(read, group, _size) as found:
-                for file, rows in found:
-                    joining.take(file, rows)
-                    del rows  # the next file is being read
-            return joining.finish().files
-        except BaseException:
-            joining.abort()
-            raise
+        with joining.or_abort(), in_order(read, group, _size) as found:
+            for file, rows in found:
+                joining.take(file, rows)
+                del rows  # the next file is being read
+        return joining
 
     def _rows(self, opened: OpenFile, rewrite: _Rewrite) -> Iterator[pa.Table]:
         """The rows that stay, in their order; given rows come at the end, or, in a file that lies in memory, where their key belongs."""

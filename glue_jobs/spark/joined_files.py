@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import chain
 from glue_jobs.spark.key_notes import KeyNotes, NotedRows
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.side_by_side import side_by_side
+from glue_jobs.spark.side_by_side import one_behind, side_by_side
 from glue_jobs.spark.write_files import FileWriter, abort_all
 
 _T = TypeVar("_T")
@@ -33,11 +34,16 @@ def to_join(limits: Limits, shape: Shape, chosen: Sequence[DataFile], table: Ite
     return neighbours(chosen, table, shape.key_types, joined_below(limits), most_bytes)
 
 
-def of_groups(function: Callable[[tuple[_T, ...]], _R], groups: Sequence[tuple[_T, ...]], size_bytes: Callable[[_T], int]) -> list[_R]:
-    """function(group) of each group of a task, first of those of one file. A group of several has several in hand by itself: no other is at
-    work beside it. size_bytes: of a file."""
-    alone = side_by_side(function, [group for group in groups if len(group) == 1], lambda group: size_bytes(group[0]))
-    return alone + [function(group) for group in groups if len(group) > 1]
+def of_groups(
+    one: Callable[[_T], _R],
+    several: Callable[[tuple[_T, ...]], Callable[[], _R]],
+    groups: Sequence[tuple[_T, ...]],
+    size_bytes: Callable[[_T], int],
+) -> list[_R]:
+    """The groups of a task, first those of one file: one(file). several(group) is another group's work up to its end, which it returns: it
+    has several files in hand by itself, and only the end of the one before is at work beside it. size_bytes: of a file."""
+    alone = side_by_side(one, [group[0] for group in groups if len(group) == 1], size_bytes)
+    return alone + one_behind(several, [group for group in groups if len(group) > 1])
 
 
 @dataclass(frozen=True)
@@ -72,8 +78,9 @@ class Joining:
             self._writer.write(table)
 
     def finish(self) -> Written:
-        """All files that were written."""
-        self._close()
+        """All files that were written; given up, if the last one can't be finished."""
+        with self.or_abort():
+            self._close()
         return Written(tuple(chain(each.files for each in self._done)), tuple(chain(each.filters for each in self._done)))
 
     def _close(self) -> None:
@@ -82,6 +89,11 @@ class Joining:
             self._done.append(Written(tuple(files), self._notes.of_written(files, self._rows)))
         self._writer = self._rows = None
 
-    def abort(self) -> None:
-        """Give up what was written, also the files that are finished."""
-        abort_all(self._writers)
+    @contextmanager
+    def or_abort(self) -> Iterator[None]:
+        """Gives up what was written, also the files that are finished, if what is done inside fails."""
+        try:
+            yield
+        except BaseException:
+            abort_all(self._writers)
+            raise

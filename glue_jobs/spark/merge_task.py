@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ from glue_jobs.spark.net_changes import NetChanges
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.side_by_side import in_order, read_ahead
 from glue_jobs.spark.write_files import give_up, write_tables
+
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
@@ -84,18 +86,22 @@ class MergeTask:
         net, notes = self.shared.get(), KeyNotes(self.shape, self.noting)
         done: list[GroupResult] = []
 
-        def one(group: Group) -> GroupResult:
-            if group[0].path in task.tidied:
-                result = self._tidied(net, group, notes)
-            elif len(group) > 1:
-                result = self._joined(net, group, notes, self.rewrite_all)
-            else:
-                result = self._one(net, group[0], group[0].path in task.locate_only, notes)
-            done.append(result)
+        def one(file: DataFile) -> GroupResult:
+            done.append(result := self._one(net, file, file.path in task.locate_only, notes))
             return result
 
+        def several(group: Group) -> Callable[[], GroupResult]:
+            is_tidied = group[0].path in task.tidied
+            end = self._tidied(net, group, notes) if is_tidied else self._joined(net, group, notes, self.rewrite_all)
+
+            def noted() -> GroupResult:
+                done.append(result := end())
+                return result
+
+            return noted
+
         try:
-            return of_groups(one, task.groups, _file_size)
+            return of_groups(one, several, task.groups, _file_size)
         except BaseException:
             give_up(self.place, chain(result.written.files for result in done))
             raise
@@ -114,17 +120,22 @@ class MergeTask:
             added = write_tables(self.place, self.shape, file.partition, rows.passing(merged), opened.dictionary, split=False)
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
-    def _tidied(self, net: NetChanges, group: Group, notes: KeyNotes) -> GroupResult:
+    def _tidied(self, net: NetChanges, group: Group, notes: KeyNotes) -> Callable[[], GroupResult]:
         """Files that no change needs: one that is gone, damaged or archived keeps them as they are, and the batch is applied."""
-        try:
-            return self._joined(net, group, notes, True)
-        except (TableBlocked, ClientError, BotoCoreError) as error:
-            nothing, told = np.empty(0, np.int64), error.message if isinstance(error, TableBlocked) else str(error)
-            return GroupResult(tuple(FileResult(file.path, False, nothing, nothing) for file in group), Written(), told)
 
-    def _joined(self, net: NetChanges, group: Group, notes: KeyNotes, all_of_them: bool) -> GroupResult:
+        def or_as_they_are(work: Callable[[], _R]) -> _R | GroupResult:
+            try:
+                return work()
+            except (TableBlocked, ClientError, BotoCoreError) as error:
+                nothing, told = np.empty(0, np.int64), error.message if isinstance(error, TableBlocked) else str(error)
+                return GroupResult(tuple(FileResult(file.path, False, nothing, nothing) for file in group), Written(), told)
+
+        end = or_as_they_are(lambda: self._joined(net, group, notes, True))
+        return (lambda: end) if isinstance(end, GroupResult) else lambda: or_as_they_are(end)
+
+    def _joined(self, net: NetChanges, group: Group, notes: KeyNotes, all_of_them: bool) -> Callable[[], GroupResult]:
         """Neighbours: read and merged a few at a time, written one after the other. One that holds no changed key stays as it is, and the
-        next one begins a file; but not if all of them are asked for."""
+        next one begins a file; but not if all of them are asked for. What it returns sends the last rows."""
 
         def search(file: DataFile) -> _Searched:
             opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
@@ -139,16 +150,12 @@ class MergeTask:
 
         joining = Joining(self.place, self.shape, notes)
         found: list[FileResult] = []
-        with in_order(search, group, _file_size) as searched:
-            try:
-                for each in searched:
-                    joining.take(each.opened.file, each.rows)
-                    found.append(each.result())
-                    del each  # its rows: the next file is being read
-                return GroupResult(tuple(found), joining.finish())
-            except BaseException:
-                joining.abort()
-                raise
+        with joining.or_abort(), in_order(search, group, _file_size) as searched:
+            for each in searched:
+                joining.take(each.opened.file, each.rows)
+                found.append(each.result())
+                del each  # its rows: the next file is being read
+        return lambda: GroupResult(tuple(found), joining.finish())
 
 
 def _memory(rows: pa.Table) -> int:

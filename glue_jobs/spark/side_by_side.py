@@ -51,6 +51,23 @@ def _in_order(pool: ThreadPoolExecutor, function: Callable[[_T], _R], items: Seq
         yield waiting.popleft()[1].result()
 
 
+def one_behind(function: Callable[[_T], Callable[[], _R]], items: Sequence[_T]) -> list[_R]:
+    """function(item)() for each item, in their order. What `function` returns is the end of an item's work: a thread does it, mostly by
+    waiting for S3, while the next item is begun; the one after that waits for it.
+
+    Raises what one of them raised; every end that was handed over has been done by then, so that nothing goes on unseen.
+    """
+    done: list[_R] = []
+    ends: deque[Future[_R]] = deque()
+    with ThreadPoolExecutor(1, thread_name_prefix="behind") as pool:
+        for item in items:
+            ends.append(pool.submit(function(item)))
+            if len(ends) > 1:
+                done.append(ends.popleft().result())
+        done.extend(end.result() for end in ends)
+    return done
+
+
 # A row group is written when its rows are together, a few pieces; the next ones are read meanwhile. Pieces of wide rows are as large as
 # pieces may be, and come one by one: there is no memory for more.
 MOST_AHEAD = 3

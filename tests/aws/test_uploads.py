@@ -97,6 +97,23 @@ def test_each_part_carries_its_crc32(s3: Any, bucket: str) -> None:
     assert (finished.upload.parts[0].crc32, f"<ChecksumCRC32>{crc32}</ChecksumCRC32>" in text) == (crc32, True)
 
 
+def test_a_part_is_hashed_once(s3: Any, bucket: str) -> None:
+    """Its CRC32 is signed, and S3 compares it: a SHA-256 of all data besides would be for nothing. Of other bodies there is one."""
+    part, put = Injected(s3, "UploadPart"), Injected(s3, "PutObject")
+
+    uploaded(s3, bucket, data=b"data")
+    s3.put_object(Bucket=bucket, Key="record", Body=b"record")
+
+    def hashed(sent: Injected) -> str:
+        found = sent.requests[0].headers["X-Amz-Content-SHA256"]
+        return found.decode() if isinstance(found, bytes) else str(found)
+
+    signed = part.requests[0].headers["Authorization"]
+    assert "x-amz-checksum-crc32" in (signed.decode() if isinstance(signed, bytes) else signed)
+    assert hashed(part) == "UNSIGNED-PAYLOAD"
+    assert hashed(put) == hashlib.sha256(b"record").hexdigest()
+
+
 def test_the_etag_of_an_encrypted_object_is_not_foretold(s3: Any, bucket: str) -> None:
     """With KMS a part's ETag is no MD5 of its bytes."""
     body = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark import apply_rows
+from glue_jobs.spark import apply_rows, joined_files
 from tests.spark.small_files import fill, in_order
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
@@ -74,8 +74,8 @@ def test_a_file_that_is_gone_leaves_no_upload_behind(many: WorkTable, tmp_path: 
 
     monkeypatch.setattr(apply_rows, "rewrite", rewrite)
     aborted: list[str] = []
-    abort = apply_rows.Joining.abort
-    monkeypatch.setattr(apply_rows.Joining, "abort", lambda joining: (aborted.append("joined"), abort(joining)))
+    abort = joined_files.abort_all
+    monkeypatch.setattr(joined_files, "abort_all", lambda writers: (aborted.append("joined"), abort(writers)))
 
     assert many.run("Apply", key="name", deletes=deletes(tmp_path, keys_of([0, 2, 4, 5, 6]))) != 0
     assert many.last_run()["error"]["code"] == "data-file-gone"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark.side_by_side import AHEAD_BYTES, LARGE_BYTES, MOST_AHEAD, MOST_BYTES, MOST_FILES, read_ahead, side_by_side
+from glue_jobs.spark.side_by_side import AHEAD_BYTES, LARGE_BYTES, MOST_AHEAD, MOST_BYTES, MOST_FILES, one_behind, read_ahead, side_by_side
 
 
 def files(*sizes: int) -> list[DataFile]:
@@ -67,6 +67,50 @@ def test_the_first_failure_is_raised_and_nothing_is_begun_after_it() -> None:
 
     assert len(begun) <= MOST_FILES
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("file")] == []
+
+
+def test_the_end_of_one_item_is_done_while_the_next_is_begun() -> None:
+    """And no more than one: the third waits for the first one's end."""
+    begun = [threading.Event() for _ in range(5)]
+    ended: list[int] = []
+
+    def work(number: int) -> Callable[[], int]:
+        begun[number].set()
+        assert len(ended) >= number - 1
+
+        def end() -> int:
+            assert begun[min(number + 1, 4)].wait(timeout=10)
+            ended.append(number)
+            return number * 10
+
+        return end
+
+    assert one_behind(work, range(5)) == [0, 10, 20, 30, 40]
+    assert ended == [0, 1, 2, 3, 4]
+    assert one_behind(work, ()) == []
+
+
+@pytest.mark.parametrize("fails", ["the second one", "the end of the first one"])
+def test_ends_are_not_left_alone_when_something_fails(fails: str) -> None:
+    """Each that was handed over has been done when the failure is told."""
+    ended: list[int] = []
+
+    def work(number: int) -> Callable[[], None]:
+        if (number, fails) == (1, "the second one"):
+            raise ValueError(fails)
+
+        def end() -> None:
+            ended.append(number)
+            if (number, fails) == (0, "the end of the first one"):
+                raise ValueError(fails)
+
+        return end
+
+    with pytest.raises(ValueError, match=fails):
+        one_behind(work, range(3))
+
+    assert ended == ([0] if fails == "the second one" else [0, 1])
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("behind")] == []
 
 
 class Source:

@@ -9,7 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from glue_jobs.core import neighbours
-from glue_jobs.spark import merge_file, merge_task
+from glue_jobs.core.record import DataFile
+from glue_jobs.spark import joined_files, merge_file, merge_task
 from tests.spark.small_files import A_FILE_EACH, fill, first_keys, in_order
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
@@ -179,9 +180,9 @@ def test_nor_does_one_that_s3_does_not_give(neglected: WorkTable, monkeypatch: p
             raise ClientError({"Error": {"Code": "InvalidObjectState", "Message": "archived"}}, "GetObject")
         return opened(place, shape, file, renames)
 
-    abort = merge_task.Joining.abort
+    abort = joined_files.abort_all
     monkeypatch.setattr(merge_task.OpenFile, "open", refused)
-    monkeypatch.setattr(merge_task.Joining, "abort", lambda joining: (aborted.append("joined"), abort(joining)))
+    monkeypatch.setattr(joined_files, "abort_all", lambda writers: (aborted.append("joined"), abort(writers)))
     neglected.cdc([("U", (first_keys(before)[-1], "changed", 1))])
 
     neglected.sync()
@@ -190,6 +191,29 @@ def test_nor_does_one_that_s3_does_not_give(neglected: WorkTable, monkeypatch: p
     assert "InvalidObjectState" in neglected.head().details["tidy_trouble"]
     assert neglected.counts() == (0, 1, 0)
     assert aborted == ["joined"]
+    assert neglected.open_uploads() == []
+    neglected.check_files()
+    neglected.check_folder()
+
+
+@pytest.mark.parametrize("neglected", ["quick_table"], indirect=True)
+def test_nor_does_one_whose_last_rows_s3_does_not_take(neglected: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the joined file is sent after all were read."""
+    before = in_order(neglected)
+
+    class Refused(joined_files.FileWriter):
+        def finish(self) -> list[DataFile]:
+            super().finish()
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no more parts"}}, "UploadPart")
+
+    monkeypatch.setattr(joined_files, "FileWriter", Refused)
+    neglected.cdc([("U", (first_keys(before)[-1], "changed", 1))])
+
+    neglected.sync()
+
+    assert in_order(neglected)[:11] == before[:11]
+    assert "no more parts" in neglected.head().details["tidy_trouble"]
+    assert neglected.counts() == (0, 1, 0)
     assert neglected.open_uploads() == []
     neglected.check_files()
     neglected.check_folder()

@@ -1,16 +1,18 @@
-"""Which data files are rewritten as one: small ones that follow on each other in the order of keys.
+"""Which data files are rewritten as one: small ones that follow on each other in the order of keys, or that lie across each other.
 
 A batch that rewrites them anyway joins them at no cost, and fewer requests; where a partition that it writes to has many others, it joins
-some of those as well, so that nothing else has to compact the table. Where another file begins or ends between two files of a group, the
-one that takes their place would share keys with it that they don't, so none may.
+some of those as well, so that nothing else has to compact the table. Where another file begins or ends between two files that follow on
+each other, the one that takes their place would share keys with it that they don't, so none may. Where keys are random, each file's range
+meets nearly all others: one file in the place of many meets no more of them than each did.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -20,8 +22,17 @@ from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
 
 Group = tuple[DataFile, ...]
+Ranged = tuple[Bound, str, Bound, DataFile]  # low bound, path, high bound
 MOST_FILES = 256  # of a group: a task opens them one after the other
+# The range of a file in the place of others may meet so many times the files that each of theirs meets.
+MORE_MET = 1.25
 MANY_FILES = 8  # of a partition, that no batch had a reason to join: fewer harm no reader
+
+
+def is_ascending(group: Group, key_types: Sequence[str]) -> bool:
+    """Whether its files follow on each other, or lie across each other."""
+    bounds = [(decode_bound(key_types, file.low), decode_bound(key_types, file.high)) for file in group]
+    return all(high and low and low[: len(high)] > high for (_, high), (low, _) in zip(bounds, bounds[1:]))
 
 
 def joined_below(limits: Limits) -> int:
@@ -33,7 +44,7 @@ def neighbours(
     files: Sequence[DataFile], table: Iterable[DataFile], key_types: Sequence[str], small_bytes: int, most_bytes: float
 ) -> list[Group]:
     """`files`, which are some of the table's, in groups: each either one file, or some below `small_bytes` that are neighbours, together
-    about `most_bytes` at most. Inside a group keys ascend from file to file."""
+    about `most_bytes` at most. Keys ascend from file to file of a group, or their ranges lie across each other."""
     small = {file.path for file in files if file.size_bytes < small_bytes}
     if not key_types or len(small) < 2:
         return [(file,) for file in files]
@@ -75,32 +86,65 @@ def to_tidy(
     return groups
 
 
-def _runs(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> Iterable[list[DataFile]]:
-    """The longest lists of at least two files that follow on each other, all in `paths`."""
+def _runs(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> Iterator[list[DataFile]]:
+    """Lists of at least two files that may become one, all in `paths`, each file in one list at most."""
     for ranged in _by_partition(paths, table, key_types):
-        run: list[DataFile] = []
-        furthest: Bound | None = None  # of the files in `paths`
-        ends: list[Bound] = []  # of the others, a heap
-        is_parted = False  # one of the others begins behind `furthest`
-        for low, _, high, file in sorted(ranged, key=lambda each: each[:2]):
-            is_behind = furthest is not None and low[: len(furthest)] > furthest
-            if file.path not in paths:
-                is_parted = is_parted or is_behind
-                heapq.heappush(ends, high)
-                continue
-            ends_between = any(_reaches_further(end, furthest or end) for end in _below(ends, low))
-            follows = is_behind and not (is_parted or ends_between)
-            is_parted = False
-            if run and not follows:
-                if len(run) > 1:
-                    yield run
-                run = []
-            # A file that ends before an earlier one does has that one's keys behind it, not the next file's.
-            if furthest is None or _reaches_further(high, furthest):
-                furthest = high
-                run.append(file)
-        if len(run) > 1:
+        left = set(paths)
+        for run in _ascending(paths, ranged):
             yield run
+            left.difference_update(file.path for file in run)
+        yield from _crossing(left, ranged)
+
+
+def _crossing(paths: set[str], ranged: Sequence[Ranged]) -> Iterator[list[DataFile]]:
+    """Lists of files of a partition that lie across each other: the range of a list's files meets hardly more files than that of each."""
+    lows, highs = sorted(low for low, *_ in ranged), sorted(high for _, _, high, _ in ranged)
+
+    def met(low: Bound, high: Bound) -> int:
+        return bisect_right(lows, high) - bisect_left(highs, low)
+
+    # Those that meet many come first, so that one that meets few does not end their list.
+    mine = sorted((-met(low, high), low, path, high, file) for low, path, high, file in ranged if path in paths)
+    run: list[DataFile] = []
+    least: Bound = ()
+    greatest: Bound = ()
+    for negative, low, _, high, file in mine:
+        if run and met(min(least, low), max(greatest, high)) <= MORE_MET * -negative:
+            least, greatest = min(least, low), max(greatest, high)
+        else:
+            if len(run) > 1:
+                yield run
+            run, least, greatest = [], low, high
+        run.append(file)
+    if len(run) > 1:
+        yield run
+
+
+def _ascending(paths: set[str], ranged: Sequence[Ranged]) -> Iterator[list[DataFile]]:
+    """The longest lists of files of a partition that follow on each other."""
+    run: list[DataFile] = []
+    furthest: Bound | None = None  # of the files in `paths`
+    ends: list[Bound] = []  # of the others, a heap
+    is_parted = False  # one of the others begins behind `furthest`
+    for low, _, high, file in sorted(ranged, key=lambda each: each[:2]):
+        is_behind = furthest is not None and low[: len(furthest)] > furthest
+        if file.path not in paths:
+            is_parted = is_parted or is_behind
+            heapq.heappush(ends, high)
+            continue
+        ends_between = any(_reaches_further(end, furthest or end) for end in _below(ends, low))
+        follows = is_behind and not (is_parted or ends_between)
+        is_parted = False
+        if run and not follows:
+            if len(run) > 1:
+                yield run
+            run = []
+        # A file that ends before an earlier one does has that one's keys behind it, not the next file's.
+        if furthest is None or _reaches_further(high, furthest):
+            furthest = high
+            run.append(file)
+    if len(run) > 1:
+        yield run
 
 
 def _below(ends: list[Bound], low: Bound) -> list[Bound]:
@@ -119,9 +163,9 @@ def _reaches_further(bound: Bound, other: Bound) -> bool:
     return len(bound) < len(other)
 
 
-def _by_partition(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> list[list[tuple[Bound, str, Bound, DataFile]]]:
-    """Low bound, path, high bound of each file, partition by partition, of those where some of `paths` are. A file without a bound lies
-    across all others: nothing is joined beside it."""
+def _by_partition(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> list[list[Ranged]]:
+    """The files partition by partition, of those where some of `paths` are. A file without a bound lies across all others: nothing is
+    joined beside it."""
     by: dict[PartitionValues, list[Any]] = {}
     held = list(table)
     wanted = {file.partition for file in held if file.path in paths}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.dictionaries import repeating_columns
 from glue_jobs.spark.dms_files import damage_named
 from glue_jobs.spark.row_batches import batch_rows_of
+from glue_jobs.spark.stored_groups import StoredGroup, are_alike, file_end, footer_of, moved
+from glue_jobs.spark.thrift_compact import Struct
 
 METADATA = {"org.apache.spark.version": "3.5.6"}
 ROW_GROUP_ROWS = 1024 * 1024
@@ -47,13 +50,14 @@ class DataFileWriter:
         *,
         compression: str = "zstd",
         dictionary: bool | Sequence[str] = True,
-        row_group_rows: int = ROW_GROUP_ROWS,
-        row_group_bytes: int = ROW_GROUP_BYTES,
+        row_group_rows: int | None = None,
+        row_group_bytes: int | None = None,
     ) -> None:
         """schema: the columns of the file, at least one: of none the rows would not be counted. dictionary: the columns that may have a
         dictionary, True for any; a column gets one if the first rows say that it is smaller with it.
 
-        row_group_bytes: of rows in memory; rows that come together are cut as if all were of their average size.
+        row_group_rows, row_group_bytes: at most, ROW_GROUP_ROWS and ROW_GROUP_BYTES if they aren't given. Bytes are of rows in memory; rows
+        that come together are cut as if all were of their average size.
         """
         if not schema:
             raise ValueError("a data file needs a column")
@@ -62,16 +66,21 @@ class DataFileWriter:
         # pyarrow writes a page at a time; each call into Python would wait for the thread that has the interpreter.
         self._stream = pa.BufferedOutputStream(pa.PythonFile(self._sink, mode="w"), WRITE_BYTES)
         self._compression, self._dictionary = compression, dictionary
-        self._group_rows, self._group_bytes = row_group_rows, row_group_bytes
+        self._group_rows = ROW_GROUP_ROWS if row_group_rows is None else row_group_rows
+        self._group_bytes = ROW_GROUP_BYTES if row_group_bytes is None else row_group_bytes
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = self._flushed_bytes = 0
+        self._stored: list[Struct] = []
+        self._stored_bytes = 0
+        self._written: list[pq.FileMetaData] = []
+        self._replaced_bytes = 0
 
     @property
     def size_bytes(self) -> int:
         """Bytes that the file has so far, with a guess for the rows that wait for their row group."""
-        written = int(self._stream.tell())
-        ratio = written / self._flushed_bytes if self._flushed_bytes else FIRST_RATIO
+        written = int(self._stream.tell()) - self._replaced_bytes
+        ratio = (written - self._stored_bytes) / self._flushed_bytes if self._flushed_bytes else FIRST_RATIO
         return written + int(self._waiting_bytes * ratio)
 
     def write(self, rows: pa.Table | pa.RecordBatch, size_bytes: int | None = None) -> None:
@@ -95,17 +104,32 @@ class DataFileWriter:
         self._waiting_rows += piece.num_rows
         self._waiting_bytes += size
 
+    def put(self, group: StoredGroup) -> None:
+        """Take a row group of another file as it stands; of a file that `stored_footer` knows."""
+        self._flush()
+        self._opened()
+        start = int(self._stream.tell())
+        with group.chunks() as chunks:
+            for chunk in chunks:
+                self._stream.write(chunk)
+        size = int(self._stream.tell()) - start
+        if size != group.stop - group.start:
+            raise ValueError(f"a row group of {group.stop - group.start} bytes came with {size}")
+        self._stored.append(moved(group.described, start - group.start))
+        self._stored_bytes += size
+        self.rows += group.rows
+
     def _flush(self) -> None:
         if not self._waiting:
             return
         table = pa.concat_tables(self._waiting)
-        self._open(table).write_table(table, row_group_size=table.num_rows)
+        self._opened(table).write_table(table, row_group_size=table.num_rows)
         self._flushed_bytes += self._waiting_bytes
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
-    def _open(self, first: pa.Table) -> pq.ParquetWriter:
+    def _opened(self, first: pa.Table | None = None) -> pq.ParquetWriter:
+        """first: the first rows, None where a row group comes first that is not ours."""
         if self._writer is None:
-            chosen = self._chosen(first)
             self._writer = pq.ParquetWriter(
                 self._stream,
                 arrow_schema(self._schema),
@@ -113,25 +137,45 @@ class DataFileWriter:
                 data_page_version="1.0",
                 compression=self._compression,
                 compression_level=COMPRESSION_LEVELS.get(self._compression),
-                use_dictionary=chosen,
+                use_dictionary=self._chosen(first),
                 write_statistics=True,
                 store_schema=False,
+                metadata_collector=self._written,
             )
             self._writer.add_key_value_metadata(METADATA)
         return self._writer
 
-    def _chosen(self, first: pa.Table) -> list[str]:
+    def _chosen(self, first: pa.Table | None) -> list[str]:
         """The columns to write with a dictionary."""
         if self._dictionary is False:
             return []
+        if first is None:
+            return [] if self._dictionary is True else list(self._dictionary)
         return repeating_columns(first, None if self._dictionary is True else self._dictionary)
 
     def close(self) -> int:
         """Write what waits, then the footer; the number of rows."""
         self._flush()
-        self._open(arrow_schema(self._schema).empty_table()).close()
+        writer = self._opened(arrow_schema(self._schema).empty_table())
+        self._stream.flush()
+        if not self._stored:
+            writer.close()
+        else:
+            self._replace_footer(writer)
         self._stream.flush()
         return self.rows
+
+    def _replace_footer(self, writer: pq.ParquetWriter) -> None:
+        """pyarrow's own footer, which knows only of the row groups that it wrote, does not reach the sink."""
+        before, self._sink.is_dropped = int(self._stream.tell()), True
+        writer.close()
+        self._stream.flush()
+        self._replaced_bytes, self._sink.is_dropped = int(self._stream.tell()) - before, False
+        end = file_end(self._written[0], self._stored)
+        found = pq.read_metadata(pa.BufferReader(b"PAR1" + end))
+        if found.num_rows != self.rows:
+            raise ValueError(f"a footer of {found.num_rows} rows for a data file of {self.rows}")
+        self._stream.write(end)
 
     def abort(self) -> None:
         """Write nothing more: what is held is dropped, also when the writer goes out of sight."""
@@ -174,6 +218,20 @@ class _Sink:
         return False
 
 
+def stored_footer(parquet: pq.ParquetFile, schema: Schema) -> Struct | None:
+    """The footer of a data file whose row groups may be `put` into a file of this schema as they stand, None of any other."""
+    footer = footer_of(parquet.metadata)
+    return footer if are_alike(footer, _footer(schema)) else None
+
+
+@lru_cache(maxsize=64)
+def _footer(schema: Schema) -> Struct:
+    """Of a file that is written now."""
+    sink = io.BytesIO()
+    DataFileWriter(sink, schema).close()
+    return footer_of(pq.read_metadata(pa.BufferReader(sink.getvalue())))
+
+
 def read_data_file(file: Any, name: str = "", streamed: bool = False) -> pq.ParquetFile:
     """The data file whose bytes are behind `file`. name: its path, for messages; TableBlocked, bad-data-file, if it is damaged.
 
@@ -209,11 +267,17 @@ def read_columns(parquet: pq.ParquetFile, columns: Sequence[str], name: str = ""
         return parquet.read(columns=there, use_threads=False).select(there)
 
 
-def read_rows(parquet: pq.ParquetFile, columns: Sequence[str] | None = None, name: str = "", batch_rows: int = 0) -> Iterator[pa.Table]:
-    """The rows in the file's order, in pieces of so many rows, or of few bytes. columns: None for all."""
+def read_rows(
+    parquet: pq.ParquetFile,
+    columns: Sequence[str] | None = None,
+    name: str = "",
+    batch_rows: int = 0,
+    groups: Sequence[int] | None = None,
+) -> Iterator[pa.Table]:
+    """The rows in the file's order, in pieces of so many rows, or of few bytes. columns, groups: those of the file, None for all."""
     there = [column for column in parquet.schema_arrow.names if columns is None or column in columns]
     with _damage(name):
-        batches = parquet.iter_batches(batch_rows or batch_rows_of(parquet), columns=there, use_threads=False)
+        batches = parquet.iter_batches(batch_rows or batch_rows_of(parquet, groups), row_groups=groups, columns=there, use_threads=False)
     while True:
         with _damage(name):
             batch = next(batches, None)

@@ -55,10 +55,10 @@ class Written:
 
 
 class Joining:
-    """Writes the rows of files that follow on each other into one file, until one comes that stays."""
+    """Writes the rows of several files into one; where they follow on each other (ascending), until one comes that stays."""
 
-    def __init__(self, place: Place, shape: Shape, notes: KeyNotes) -> None:
-        self._place, self._shape, self._notes = place, shape, notes
+    def __init__(self, place: Place, shape: Shape, notes: KeyNotes, ascending: bool = True) -> None:
+        self._place, self._shape, self._notes, self._ascending = place, shape, notes, ascending
         self._writer: FileWriter | None = None
         self._rows: NotedRows | None = None
         self._writers: list[FileWriter] = []
@@ -67,7 +67,8 @@ class Joining:
     def take(self, file: DataFile, rows: Iterable[pa.Table] | None) -> None:
         """The rows of the next file, None if it stays."""
         if rows is None:
-            self._close()
+            if self._ascending:
+                self._close()
             return
         if self._writer is None or self._rows is None:
             # Which columns may have a dictionary is asked of many rows: the first file may be tiny, or older than some columns.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.spark.key_filter_bits import Hashes, hashes_of, packed
 from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.place import Shape
+from glue_jobs.spark.stored_groups import StoredGroup
+
+Piece = TypeVar("Piece", pa.Table, pa.Table | StoredGroup)
 
 # Files that a task may find to hold a changed key, beyond those that hold none, before it stops to make filters of what it writes.
 SLACK = 16
@@ -26,9 +30,10 @@ class NotingFile(OpenFile):
 
     hashes: list[Hashes] = field(default_factory=list)
 
-    def key_batches(self) -> Iterator[pa.Table]:
-        self.hashes.clear()
-        for rows in super().key_batches():
+    def key_batches(self, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        if groups is None:
+            self.hashes.clear()
+        for rows in super().key_batches(groups):
             yield rows
             self.hashes.append(hashes_of(rows, self.shape))
 
@@ -50,12 +55,13 @@ class NotedRows:
         self.hashes: list[Hashes] = []
         self._shape, self._is_noting = shape, is_noting
 
-    def passing(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """The tables as they are."""
-        for rows in tables:
+    def passing(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """The tables and stored row groups as they are."""
+        for piece in pieces:
             if self._is_noting():
-                self.hashes.append(hashes_of(rows, self._shape))
-            yield rows
+                tables = piece.keys() if isinstance(piece, StoredGroup) else [piece]
+                self.hashes.extend(hashes_of(rows, self._shape) for rows in tables)
+            yield piece
 
 
 class KeyNotes:

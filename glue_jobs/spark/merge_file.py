@@ -6,32 +6,39 @@ The order of rows in a file is kept, so that a file sorted by key stays sorted.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from glue_jobs.aws.objects import read_bytes
 from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.keys import Bound
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.verify import change_in_name
 from glue_jobs.spark.arrow_types import conform
-from glue_jobs.spark.data_files import ROW_GROUP_BYTES, dictionary_columns, read_columns, read_data_file, read_rows
-from glue_jobs.spark.key_columns import KeyIndex, take
+from glue_jobs.spark.data_files import ROW_GROUP_BYTES, dictionary_columns, read_columns, read_data_file, read_rows, stored_footer
+from glue_jobs.spark.key_columns import KeyIndex, bounds, take
 from glue_jobs.spark.net_changes import DELETE, NetChanges
 from glue_jobs.spark.partition_columns import with_partition_columns
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_batches import BATCH_ROWS, decoded_bytes
+from glue_jobs.spark.side_by_side import in_order
+from glue_jobs.spark.stored_groups import LEAST_STORED_BYTES, StoredGroup, bytes_of
+from glue_jobs.spark.thrift_compact import Struct
 
 # Rows that stay are passed on as they lie if their runs are at least so long on average; writing shorter ones costs more than copying all.
 LEAST_RUN_ROWS = 1024
 # A file that is small only because it is compressed well is read in pieces.
 WHOLE_RATIO = 4
+CHUNK_BYTES = 4 * 1024 * 1024  # of a row group that is copied: several requests at a time
 
 
 @dataclass
@@ -58,7 +65,8 @@ def _joined(parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
 class OpenFile:
     """A data file opened for merging: small ones lie in memory, big ones are read by ranges.
 
-    whole: its rows are taken all at once. renames: new name → name in older files, for a change that renames a column.
+    whole: its rows are taken all at once. renames: new name → name in older files, for a change that renames a column. version: of the key,
+    for a file that is hidden.
     """
 
     place: Place
@@ -67,12 +75,12 @@ class OpenFile:
     parquet: pq.ParquetFile
     whole: bool
     renames: tuple[tuple[str, str], ...] = ()
+    version: str | None = None
 
     @classmethod
     def open(
         cls, place: Place, shape: Shape, file: DataFile, renames: tuple[tuple[str, str], ...] = (), version: str | None = None
     ) -> OpenFile:
-        """version: of the key, for a file that is hidden."""
         limit = place.limits.stream_file_bytes
         bucket, key = place.lake.bucket, place.lake.key + file.path
         with _told_of_the_lake(shape.table):
@@ -81,7 +89,7 @@ class OpenFile:
             # Of two row groups of ours that follow each other the rows take more than one may, whatever their dictionaries make of them.
             least = parquet.num_row_groups // 2 * ROW_GROUP_BYTES if change_in_name(file.path) else 0
             is_whole = file.size_bytes <= limit and max(least, decoded_bytes(parquet)) <= WHOLE_RATIO * limit
-            return cls(place, shape, file, parquet, is_whole, renames)
+            return cls(place, shape, file, parquet, is_whole, renames, version)
 
     @property
     def dictionary(self) -> list[str]:
@@ -91,12 +99,12 @@ class OpenFile:
     def _new_name(self, name: str) -> str:
         return next((new for new, old in self.renames if old == name), name)
 
-    def key_batches(self) -> Iterator[pa.Table]:
-        """The key columns, in the file's order; one table of a file that lies in memory."""
+    def key_batches(self, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """The key columns, in the file's order; one table of a file that lies in memory. groups: row groups, of one that doesn't."""
         if self.whole:
             yield self._keys
         else:
-            for table in self._tables(self._key_names()):
+            for table in self._tables(self._key_names(), groups):
                 yield self._conformed_keys(table)
 
     @cached_property
@@ -120,14 +128,36 @@ class OpenFile:
         schema = tuple(column for column in self.shape.schema if column.name in self.shape.key)
         return conform(self._complete(table), schema, self.file.path)
 
-    def batches(self) -> Iterator[pa.Table]:
-        """All of the table's columns, in the lake's types and order; those the file hasn't are null."""
+    @cached_property
+    def storable(self) -> dict[int, Struct]:
+        """The descriptions of the row groups that may stand in the file's replacement as they stand here, by their numbers."""
+        footer = None if self.whole or self.parquet.num_row_groups < 2 else stored_footer(self.parquet, self.shape.file_schema)
+        found: dict[int, Struct] = {}
+        for number, group in enumerate([] if footer is None else footer.children(4)):
+            span = bytes_of(group)
+            if span is not None and span[1] - span[0] >= LEAST_STORED_BYTES:
+                found[number] = group
+        return found
+
+    def chunks(self, start: int, stop: int) -> AbstractContextManager[Iterator[bytes]]:
+        """The file's bytes from `start` up to `stop`, a few megabytes at a time; the next ones are on their way."""
+
+        def fetch(span: tuple[int, int]) -> bytes:
+            with _told_of_the_lake(self.shape.table):
+                key = self.place.lake.key + self.file.path
+                return read_bytes(self.place.s3, self.place.lake.bucket, key, self.version, *span, self.file.etag or None)
+
+        spans = [(at, min(at + CHUNK_BYTES, stop)) for at in range(start, stop, CHUNK_BYTES)]
+        return in_order(fetch, spans, lambda span: span[1] - span[0])
+
+    def batches(self, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """All of the table's columns, in the lake's types and order; those the file hasn't are null. groups: row groups, None for all."""
         names = set(self._key_names())
         others = [name for name in self.parquet.schema_arrow.names if name not in names]
         if "_keys" in self.__dict__ and others:
             yield conform(self._with_keys(others), self.shape.schema, self.file.path)
         else:
-            for table in self._tables(self._column_names()):
+            for table in self._tables(self._column_names(), groups):
                 yield conform(self._complete(table), self.shape.schema, self.file.path)
 
     def _with_keys(self, others: list[str]) -> pa.Table:
@@ -139,14 +169,14 @@ class OpenFile:
                 rows = rows.append_column(name, self._keys[name])
         return rows
 
-    def _tables(self, columns: list[str] | None) -> Iterator[pa.Table]:
+    def _tables(self, columns: list[str] | None, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
         where = f"s3://{self.place.lake.bucket}/{self.place.lake.key}{self.file.path}"
         with _told_of_the_lake(self.shape.table):
             if self.whole:
                 names = self.parquet.schema_arrow.names if columns is None else columns
                 yield read_columns(self.parquet, names, where)
             else:
-                yield from read_rows(self.parquet, columns, where)
+                yield from read_rows(self.parquet, columns, where, groups=groups)
 
     def _complete(self, table: pa.Table) -> pa.Table:
         if self.renames:
@@ -183,8 +213,13 @@ class FileMerge:
         self._found: np.ndarray[Any, Any] | None = None
 
     def has_hits(self) -> bool:
-        """Whether any row of the file has a changed key. Reads the key columns only, and stops at the first hit."""
-        return self._stop > self._start and any((found >= 0).any() for found in self._searched())
+        """Whether any row of the file has a changed key. Reads the key columns only, and stops at the first hit; of a row group where the
+        others may be kept."""
+        if self._stop <= self._start:
+            return False
+        if self._opened.storable:
+            return len(self._unchanged) < self._opened.parquet.num_row_groups
+        return any((found >= 0).any() for found in self._searched())
 
     def locate(self, tally: Tally) -> None:
         """Count the file's hits without writing anything."""
@@ -194,13 +229,53 @@ class FileMerge:
 
     def rows(self, tally: Tally) -> Iterator[pa.Table]:
         """The file's rows after the net changes, in the file's order, in pieces."""
-        for table in self._opened.batches():
+        yield from self._rows(tally, None)
+
+    def pieces(self, tally: Tally) -> Iterator[pa.Table | StoredGroup]:
+        """The same after `has_hits` said yes, but row groups without a changed key as they are stored, where that can be."""
+        stored = self._unchanged.keys() & self._opened.storable.keys() if self._opened.storable else set()
+        for is_stored, groups in groupby(range(self._opened.parquet.num_row_groups), stored.__contains__):
+            if is_stored:
+                yield from map(self._stored, groups)
+            else:
+                yield from self._rows(tally, list(groups) if stored else None)
+
+    def _rows(self, tally: Tally, groups: Sequence[int] | None) -> Iterator[pa.Table]:
+        for table in self._opened.batches(groups):
             if self._stop <= self._start:
                 yield table
                 continue
             positions = self._positions(table) if self._found is None else self._found
             dropped = _note_hits(positions, self._net, self._code, tally)
             yield _replaced(table, positions, dropped, self._net)
+
+    def _stored(self, number: int) -> StoredGroup:
+        described, (low, high) = self._opened.storable[number], self._unchanged[number]
+        span = bytes_of(described)
+        assert span is not None  # or it would not be storable
+        rows = self._opened.parquet.metadata.row_group(number).num_rows
+        keys, chunks = partial(self._opened.key_batches, [number]), partial(self._opened.chunks, *span)
+        return StoredGroup(rows, low, high, *span, described, keys, chunks)
+
+    @cached_property
+    def _unchanged(self) -> dict[int, tuple[Bound, Bound]]:
+        """The row groups without a changed key, each with its key range."""
+        found: dict[int, tuple[Bound, Bound]] = {}
+        for number in range(self._opened.parquet.num_row_groups):
+            ranges = self._ranges_without_hit(number)
+            if ranges:
+                found[number] = min(low for low, _ in ranges), max(high for _, high in ranges)
+        return found
+
+    def _ranges_without_hit(self, number: int) -> list[tuple[Bound, Bound]]:
+        """The key ranges of a row group's pieces; none where a row has a changed key. It is not read further then."""
+        ranges: list[tuple[Bound, Bound]] = []
+        for keys in self._opened.key_batches([number]):
+            if (self._positions(keys) >= 0).any():
+                return []
+            found = bounds(keys, self._opened.shape.key)
+            ranges += [] if found is None else [found]
+        return ranges
 
     def _searched(self) -> Iterator[np.ndarray[Any, Any]]:
         """The positions of all rows, a piece at a time; a file in memory is one piece."""

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.key_filter import KeyFilter
-from glue_jobs.core.neighbours import Group
+from glue_jobs.core.neighbours import Group, is_ascending
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import Shared, chain
 from glue_jobs.spark.joined_files import Joining, Written, of_groups
@@ -21,6 +21,7 @@ from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
 from glue_jobs.spark.net_changes import NetChanges
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.side_by_side import in_order, read_ahead
+from glue_jobs.spark.stored_groups import StoredGroup
 from glue_jobs.spark.write_files import give_up, write_tables
 
 _R = TypeVar("_R")
@@ -116,8 +117,9 @@ class MergeTask:
             return GroupResult((_result(opened, False, tally, notes.of_searched(opened)),), Written())
         notes.count_hit()
         rows = notes.of_rows()
-        with read_ahead(merge.rows(tally), _memory) as merged:
-            added = write_tables(self.place, self.shape, file.partition, rows.passing(merged), opened.dictionary, split=False)
+        pieces = merge.rows(tally) if self.rewrite_all else merge.pieces(tally)
+        with read_ahead(rows.passing(pieces), _memory) as merged:
+            added = write_tables(self.place, self.shape, file.partition, merged, opened.dictionary, split=False)
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
     def _tidied(self, net: NetChanges, group: Group, notes: KeyNotes) -> Callable[[], GroupResult]:
@@ -134,8 +136,8 @@ class MergeTask:
         return (lambda: end) if isinstance(end, GroupResult) else lambda: or_as_they_are(end)
 
     def _joined(self, net: NetChanges, group: Group, notes: KeyNotes, all_of_them: bool) -> Callable[[], GroupResult]:
-        """Neighbours: read and merged a few at a time, written one after the other. One that holds no changed key stays as it is, and the
-        next one begins a file; but not if all of them are asked for. What it returns sends the last rows."""
+        """Neighbours: read and merged a few at a time, written one after the other. One that holds no changed key stays as it is, and where
+        keys ascend the next one begins a file; but not if all of them are asked for. What it returns sends the last rows."""
 
         def search(file: DataFile) -> _Searched:
             opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
@@ -148,7 +150,7 @@ class MergeTask:
             # A small file of very many rows would not lie in memory: it is read when its turn comes.
             return _Searched(opened, tally, list(rows) if opened.whole else rows)
 
-        joining = Joining(self.place, self.shape, notes)
+        joining = Joining(self.place, self.shape, notes, is_ascending(group, self.shape.key_types))
         found: list[FileResult] = []
         with joining.or_abort(), in_order(search, group, _file_size) as searched:
             for each in searched:
@@ -158,8 +160,8 @@ class MergeTask:
         return lambda: GroupResult(tuple(found), joining.finish())
 
 
-def _memory(rows: pa.Table) -> int:
-    return int(rows.nbytes)
+def _memory(piece: pa.Table | StoredGroup) -> int:
+    return 0 if isinstance(piece, StoredGroup) else int(piece.nbytes)
 
 
 def _file_size(file: DataFile) -> int:

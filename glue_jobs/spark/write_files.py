@@ -16,6 +16,7 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.spark.data_files import DataFileWriter
 from glue_jobs.spark.key_columns import bounds
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.stored_groups import StoredGroup
 
 # Between two looks at a file's size: of rows that are wide, few.
 PIECE_ROWS = 65_536
@@ -57,6 +58,13 @@ class FileWriter:
             piece = table if table.num_rows <= rows else table.slice(start, rows)
             self._write_piece(piece, size if piece is table else piece.nbytes)
 
+    def put(self, group: StoredGroup) -> None:
+        """Take a row group of another of the table's data files as it stands."""
+        if self._sink is None:
+            self._open()
+        self._reach(group.low, group.high)
+        self._writer.put(group)
+
     def _write_piece(self, table: pa.Table, size_bytes: int) -> None:
         if self._sink is None:
             self._open()
@@ -69,8 +77,11 @@ class FileWriter:
     def _widen(self, rows: pa.Table) -> None:
         found = bounds(rows, self._shape.key)
         if found is not None:
-            self._low = found[0] if self._low is None else min(self._low, found[0])
-            self._high = found[1] if self._high is None else max(self._high, found[1])
+            self._reach(*found)
+
+    def _reach(self, low: Bound, high: Bound) -> None:
+        self._low = low if self._low is None else min(self._low, low)
+        self._high = high if self._high is None else max(self._high, high)
 
     def _open(self) -> None:
         place = self._place
@@ -146,16 +157,18 @@ def write_tables(
     place: Place,
     shape: Shape,
     partition: PartitionValues,
-    tables: Iterable[pa.Table],
+    tables: Iterable[pa.Table | StoredGroup],
     dictionary: Sequence[str] | None = None,
     split: bool = True,
     ranged: Rows | None = None,
 ) -> list[DataFile]:
-    """Write all `tables` (lake columns, one partition) as data files."""
+    """Write all `tables` (lake columns, one partition) as data files; among them may be row groups that are stored already."""
     writer = FileWriter(place, shape, partition, dictionary, split, ranged)
     try:
         for table in tables:
-            if table.num_rows:
+            if isinstance(table, StoredGroup):
+                writer.put(table)
+            elif table.num_rows:
                 writer.write(table)
         return writer.finish()
     except BaseException:

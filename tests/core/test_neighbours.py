@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glue_jobs.core.keys import decode_bound
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.neighbours import MANY_FILES, MOST_FILES, Group, neighbours, to_tidy
+from glue_jobs.core.neighbours import MANY_FILES, MORE_MET, MOST_FILES, Group, is_ascending, neighbours, to_tidy
 from glue_jobs.core.record import DataFile
 
 KEY = ("bigint",)
@@ -51,11 +50,38 @@ def test_large_files_and_other_partitions_stand_alone() -> None:
     assert paths(neighbours(files, files, KEY, SMALL, MANY)) == [["0"], ["1"], ["2"], ["3"]]
 
 
-def test_ranges_that_overlap_are_not_joined() -> None:
-    """Random keys: rows of both would have to be sorted."""
-    files = [ranged(0, 0, 90), ranged(1, 5, 99), ranged(2, 100, 110)]
+def test_files_that_lie_across_each_other_are_one_group() -> None:
+    """Random keys: who looks for a key has all of them to look at, before and after."""
+    files = [ranged(number, number, 1000 + number) for number in range(9)]
 
-    assert paths(neighbours(files, files, KEY, SMALL, MANY)) == [["0"], ["1", "2"]]
+    assert paths(neighbours(files, files, KEY, SMALL, MANY)) == [[str(number) for number in range(9)]]
+
+
+def test_ranges_that_overlap_by_little_are_not_joined() -> None:
+    """A file in the place of two of them would meet three others, where each met two."""
+    files = [ranged(number, number * 10, number * 10 + 12) for number in range(6)]
+
+    assert paths(neighbours(files, files, KEY, SMALL, MANY)) == [[str(number)] for number in range(6)]
+
+
+def test_one_that_meets_few_does_not_part_those_that_meet_many() -> None:
+    wide = [ranged(number, number, 1000 + number) for number in range(8)]
+    files = [*wide[:3], ranged(8, 3, 4), *wide[3:]]
+
+    assert paths(neighbours(files, files, KEY, SMALL, MANY)) == [[str(number) for number in range(8)], ["8"]]
+
+
+def test_wide_files_that_nobody_rewrites_count_too() -> None:
+    """Two halves of the keys, each of many files: none is joined across them."""
+    halves = [[ranged(number + 10 * half, 1000 * half + number, 1000 * half + 900 + number) for number in range(6)] for half in (0, 1)]
+    files = [*halves[0][:3], *halves[1][:3]]
+
+    assert paths(neighbours(files, [*halves[0], *halves[1]], KEY, SMALL, MANY)) == [["0", "1", "2"], ["10", "11", "12"]]
+
+
+@pytest.mark.parametrize(("highs", "ascending"), [([9, 19, 29], True), ([9, 20, 29], False), ([9, 99, 29], False)])
+def test_whether_a_group_is_in_the_order_of_its_keys(highs: list[int], ascending: bool) -> None:
+    assert is_ascending(tuple(ranged(at, at * 10, high) for at, high in enumerate(highs)), KEY) is ascending
 
 
 def test_a_bound_that_was_cut_says_too_little() -> None:
@@ -163,9 +189,9 @@ def test_a_large_file_between_small_ones_parts_what_is_tidied() -> None:
     assert tidied(files) == [str(number) for number in (*range(6, len(files)), *range(5))]
 
 
-def test_files_of_random_keys_are_not_tidied() -> None:
-    """Their rows would have to be sorted."""
-    assert tidied([ranged(number, number, 1000 + number) for number in range(2 * MANY_FILES)]) == []
+def test_files_of_random_keys_are_tidied_too() -> None:
+    """Where key filters told that no changed key lies in them."""
+    assert len(tidied([ranged(number, number, 1000 + number) for number in range(2 * MANY_FILES)])) == 2 * MANY_FILES
 
 
 def test_tidying_comes_to_an_end() -> None:
@@ -188,7 +214,8 @@ spans = st.tuples(st.integers(0, 60), st.integers(0, 8), st.integers(1, 150), st
 
 @given(spans=st.lists(spans, max_size=25), most_bytes=st.integers(0, 300))
 def test_whatever_the_table(spans: list[tuple[int, int, int, str, bool]], most_bytes: int) -> None:
-    """Every file is in one group; in a group are small files of a partition, with ascending keys and no other file's keys between them."""
+    """Every file is in one group; in a group are small files of a partition. Either keys ascend, and no other file's lie between them, or
+    the range of them all meets hardly more files than that of each."""
     table = [ranged(number, low, low + width, size, partition) for number, (low, width, size, partition, _) in enumerate(spans)]
     chosen = [file for file, span in zip(table, spans, strict=True) if span[4]]
 
@@ -200,12 +227,22 @@ def test_whatever_the_table(spans: list[tuple[int, int, int, str, bool]], most_b
             continue
         assert {file.partition for file in group} == {group[0].partition}
         assert all(file.size_bytes < SMALL for file in group)
-        for first, second in itertools.pairwise(group):
-            low, high = decode_bound(KEY, first.high), decode_bound(KEY, second.low)
-            assert low is not None
-            assert high is not None
-            assert low < high
-            assert first.high is not None
-            assert second.low is not None
-            others = [file for file in table if file not in (first, second) and file.partition == first.partition]
-            assert not any(bound and first.high < bound < second.low for file in others for bound in (file.low, file.high))
+        of_partition = [file for file in table if file.partition == group[0].partition]
+        if is_ascending(group, KEY):
+            for (_, high), (low, _) in itertools.pairwise(map(span_of, group)):
+                others = [bound for file in of_partition if file not in group for bound in span_of(file)]
+                assert not any(high < bound < low for bound in others)
+        else:
+            lows, highs = zip(*map(span_of, group), strict=True)
+            assert met(of_partition, min(lows), max(highs)) <= MORE_MET * min(met(of_partition, *span_of(file)) for file in group)
+
+
+def span_of(file: DataFile) -> tuple[int, int]:
+    assert file.low is not None
+    assert file.high is not None
+    return file.low[0], file.high[0]
+
+
+def met(table: list[DataFile], low: int, high: int) -> int:
+    """How many files have a range that meets this one."""
+    return sum(span_of(file)[0] <= high and low <= span_of(file)[1] for file in table)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
-import math
-from datetime import date, datetime, timezone
-from decimal import Decimal
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,35 +15,13 @@ import pytest
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.schema import Column, Schema, names
-from glue_jobs.spark.arrow_types import arrow_schema, to_arrow
+from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_files import DataFileWriter, dictionary_columns, read_columns, read_data_file, read_rows
+from tests.spark.far_values import FAR, ROWS, UTC, assert_far, far_table
+from tests.spark.row_groups import stored_group
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-UTC = timezone.utc
-FAR: Schema = (
-    Column("id", "int"), Column("tiny", "tinyint"), Column("small", "smallint"), Column("big", "bigint"), Column("day", "date"),
-    Column("at", "timestamp"), Column("amount", "decimal(38,10)"), Column("cents", "decimal(9,2)"), Column("count", "decimal(18,0)"),
-    Column("ratio", "double"), Column("part", "float"), Column("raw", "binary"), Column("name", "string"), Column("flag", "boolean"),
-)  # fmt: skip
-LARGE = Decimal("9999999999999999999999999999.9999999999")
-ROWS: list[tuple[Any, ...]] = [
-    (1, -128, -(2**15), -(2**63), date(1, 1, 1), datetime(1, 1, 1, tzinfo=UTC), LARGE.copy_negate(), Decimal("-0.01"), Decimal(10**17),
-     math.nan, 0.5, b"", "", True),
-    (2, 127, 2**15 - 1, 2**63 - 1, date(1500, 2, 28), datetime(1500, 6, 1, 1, 2, 3, 456_789, tzinfo=UTC), LARGE, Decimal("1.10"),
-     Decimal(0), -math.inf, math.inf, b"\x00\xff", "é😀'\"\n", False),
-    (3, 0, 0, 0, date(1899, 12, 31), datetime(1899, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), Decimal("0E-10"), Decimal("0.00"),
-     Decimal(-1), -0.0, -0.0, b"PAR1", "NULL", None),
-    (4, 1, 1, 1, date(3018, 1, 2), datetime(3018, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC), Decimal("1E-10"), Decimal("9999999.99"),
-     Decimal(1), 1e308, 2.0**127, b"x" * 5000, "x" * 5000, True),
-    (5, *[None] * 13),
-]  # fmt: skip
-
-
-def _table(rows: list[tuple[Any, ...]] = ROWS, schema: Schema = FAR) -> pa.Table:
-    arrays = [pa.array([row[index] for row in rows], to_arrow(column.type)) for index, column in enumerate(schema)]
-    return pa.Table.from_arrays(arrays, schema=arrow_schema(schema))
 
 
 def _write(*tables: pa.Table, schema: Schema = FAR, **options: Any) -> bytes:
@@ -62,25 +38,24 @@ def _open(data: bytes) -> pq.ParquetFile:
     return read_data_file(io.BytesIO(data), "orders/1.parquet")
 
 
-def _same(found: Any, expected: Any) -> bool:
-    """Equal values of equal kinds: NaN is NaN, −0.0 is not told from 0.0."""
-    if isinstance(expected, float):
-        return isinstance(found, float) and (found == expected or (math.isnan(found) and math.isnan(expected)))
-    return type(found) is type(expected) and found == expected
-
-
-def _assert_rows(found: list[tuple[Any, ...]]) -> None:
-    for row, expected in zip(sorted(found), ROWS, strict=True):
-        for column, value, wanted in zip(FAR, row, expected, strict=True):
-            assert _same(value, wanted), f"row {expected[0]}, column {column.name}: {value!r} is not {wanted!r}"
-
-
-@pytest.fixture(params=["zstd", "snappy"])
+@pytest.fixture(params=["zstd", "snappy", "stored"])
 def far_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A data file with the values that broke readers."""
+    """A data file with the values that broke readers; also one in which some row groups stand as they stood in another."""
     path = tmp_path / "far.parquet"
-    path.write_bytes(_write(_table(), compression=request.param))
+    path.write_bytes(_partly_stored() if request.param == "stored" else _write(far_table(), compression=request.param))
     return path
+
+
+def _partly_stored() -> bytes:
+    first = _write(far_table(), compression="snappy", row_group_rows=1)
+    sink = io.BytesIO()
+    writer = DataFileWriter(sink, FAR)
+    writer.put(stored_group(first, 3, FAR))
+    writer.write(far_table(ROWS[:2]))
+    writer.put(stored_group(first, 2, FAR))
+    writer.put(stored_group(first, 4, FAR))
+    assert writer.close() == len(ROWS)
+    return sink.getvalue()
 
 
 def test_spark_reads_the_values_and_types(far_file: Path, spark: SparkSession) -> None:
@@ -91,7 +66,7 @@ def test_spark_reads_the_values_and_types(far_file: Path, spark: SparkSession) -
         assert [(field.name, field.dataType.simpleString()) for field in frame.schema] == [(column.name, column.type) for column in FAR]
         # As text and micros: PySpark makes datetimes in the machine's zone, and none before year 1 in some.
         rows = frame.selectExpr(*(_for_python(column) for column in FAR)).collect()
-        _assert_rows([tuple(_from_spark(column, value) for column, value in zip(FAR, row, strict=True)) for row in rows])
+        assert_far([tuple(_from_spark(column, value) for column, value in zip(FAR, row, strict=True)) for row in rows])
     spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
 
 
@@ -122,7 +97,7 @@ def test_duckdb_reads_the_values_and_types(far_file: Path) -> None:
         "INTEGER", "TINYINT", "SMALLINT", "BIGINT", "DATE", "TIMESTAMP WITH TIME ZONE", "DECIMAL(38,10)", "DECIMAL(9,2)", "DECIMAL(18,0)",
         "DOUBLE", "FLOAT", "BLOB", "VARCHAR", "BOOLEAN",
     ]  # fmt: skip
-    _assert_rows([tuple(value.astimezone(UTC) if isinstance(value, datetime) else value for value in row) for row in rows])
+    assert_far([tuple(value.astimezone(UTC) if isinstance(value, datetime) else value for value in row) for row in rows])
 
 
 def test_pyarrow_reads_the_values_and_types(far_file: Path) -> None:
@@ -130,12 +105,12 @@ def test_pyarrow_reads_the_values_and_types(far_file: Path) -> None:
     table = read_data_file(far_file).read()
 
     assert table.schema.remove_metadata() == arrow_schema(FAR)
-    _assert_rows([tuple(row.values()) for row in table.to_pylist()])
+    assert_far([tuple(row.values()) for row in table.to_pylist()])
 
 
 def test_the_metadata_is_our_own() -> None:
     """An input's stale Spark schema would make the file unreadable; Spark's version says how old dates are meant."""
-    stale = _table().replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": "{}", "pandas": "{}"})
+    stale = far_table().replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": "{}", "pandas": "{}"})
 
     parquet = _open(_write(stale))
 
@@ -161,7 +136,7 @@ def test_what_spark_wrote_as_int96_is_read(spark: SparkSession, tmp_path: Path) 
 
 def test_statistics_are_written_and_timestamps_are_microseconds() -> None:
     """Readers skip files and row groups by them; nanoseconds can't be read by Spark."""
-    parquet = _open(_write(_table()))
+    parquet = _open(_write(far_table()))
     columns = {parquet.schema.column(index).name: parquet.schema.column(index) for index in range(len(parquet.schema))}
     chunk = parquet.metadata.row_group(0).column(FAR.index(Column("day", "date")))
 
@@ -252,7 +227,7 @@ def test_a_failing_sink_is_not_taken_for_written() -> None:
 
 
 def _write_and_close(writer: DataFileWriter) -> None:
-    writer.write(_table())
+    writer.write(far_table())
     writer.close()
 
 
@@ -287,7 +262,7 @@ def test_some_columns_are_read_in_pieces_or_whole() -> None:
 
 def test_a_damaged_data_file_is_named() -> None:
     """Damage in the footer and in the pages."""
-    data = _write(_table())
+    data = _write(far_table())
     damaged = data[:40] + bytes(400) + data[440:]
 
     for attempt in (

@@ -158,7 +158,7 @@ def test_the_lake_table_is_the_source_table_whatever_is_joined(
 
         tidied += table.head().details.get("files_tidied", 0)
         assert sorted(table.rows()) == sorted(rows.values())
-        table.check_files()
+        table.check_files(ordered=partition_key == "null")  # rows that moved there lie across each other
         table.check_folder()
     assert tidied > 0
 

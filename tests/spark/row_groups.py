@@ -1,0 +1,25 @@
+"""Row groups of data files, to be put into others as they stand."""
+
+from __future__ import annotations
+
+import io
+from contextlib import nullcontext
+from typing import Any
+
+from glue_jobs.core.schema import Schema
+from glue_jobs.spark.data_files import read_data_file, stored_footer
+from glue_jobs.spark.stored_groups import StoredGroup, bytes_of
+
+
+def stored_group(data: bytes, number: int, schema: Schema, low: Any = (), high: Any = ()) -> StoredGroup:
+    """A row group of the file whose bytes these are."""
+    parquet = read_data_file(io.BytesIO(data))
+    footer = stored_footer(parquet, schema)
+    assert footer is not None
+    described = footer.children(4)[number]
+    span = bytes_of(described)
+    assert span is not None
+    start, stop = span
+    middle = (start + stop) // 2
+    rows = parquet.metadata.row_group(number).num_rows
+    return StoredGroup(rows, low, high, start, stop, described, list, lambda: nullcontext([data[start:middle], data[middle:stop]]))

@@ -1,0 +1,341 @@
+"""Row groups that no change meets are copied as they stand, and readers find them where the footer says."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from glue_jobs.aws.objects import read_bytes
+from glue_jobs.core.schema import Column, Schema
+from glue_jobs.spark import data_files, merge_file, stored_groups
+from glue_jobs.spark.arrow_types import arrow_schema
+from glue_jobs.spark.data_files import DataFileWriter, read_data_file, stored_footer
+from glue_jobs.spark.merge_file import FileMerge
+from glue_jobs.spark.stored_groups import bytes_of, file_end, footer_of, moved
+from glue_jobs.spark.thrift_compact import BINARY, I64, Struct, read_struct, write_struct
+from tests.spark.row_groups import stored_group
+from tests.spark.tables import WorkTable
+from tests.work_tables import MakeTable
+
+SCHEMA: Schema = (Column("n", "bigint"), Column("text", "string"))
+GROUP = 50
+IN_PIECES = {"stream_file_bytes": "0", "small_file_bytes": "0"}
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    return pa.table({"n": range(start, stop), "text": [f"text {number % 7}" for number in range(start, stop)]}, arrow_schema(SCHEMA))
+
+
+def file_of(start: int, stop: int, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    writer = DataFileWriter(sink, SCHEMA, row_group_rows=GROUP, **options)
+    writer.write(rows(start, stop))
+    writer.close()
+    return sink.getvalue()
+
+
+# --- one file
+
+
+def test_written_and_stored_row_groups_take_turns() -> None:
+    """In the order in which they came; statistics and dictionaries go along."""
+    source, sink = file_of(0, 400), io.BytesIO()
+    writer = DataFileWriter(sink, SCHEMA, row_group_rows=GROUP, dictionary=["text"])
+    for number in range(8):
+        if number in (0, 3, 4, 7):
+            writer.put(stored_group(source, number, SCHEMA))
+        else:
+            writer.write(rows(number * GROUP, (number + 1) * GROUP))
+
+    assert writer.close() == 400
+    assert writer.size_bytes == len(sink.getvalue())
+    parquet = read_data_file(io.BytesIO(sink.getvalue()))
+    assert parquet.read().equals(rows(0, 400))
+    assert parquet.metadata.metadata == {b"org.apache.spark.version": b"3.5.6"}
+    for number in range(8):
+        chunk = parquet.metadata.row_group(number).column(0)
+        assert (chunk.statistics.min, chunk.statistics.max) == (number * GROUP, number * GROUP + GROUP - 1)
+        assert parquet.metadata.row_group(number).column(1).has_dictionary_page
+    assert [group.value(7) for group in footer_of(parquet.metadata).children(4)] == list(range(8))
+
+
+def test_a_file_may_consist_of_stored_row_groups_only() -> None:
+    source, sink = file_of(0, 100), io.BytesIO()
+    writer = DataFileWriter(sink, SCHEMA)
+    for number in (1, 0):
+        writer.put(stored_group(source, number, SCHEMA))
+
+    assert writer.close() == 100
+    assert read_data_file(io.BytesIO(sink.getvalue())).read().equals(pa.concat_tables([rows(50, 100), rows(0, 50)]))
+
+
+def test_how_large_a_file_gets_is_guessed_from_what_was_written() -> None:
+    """A stored row group says nothing about the rows that wait."""
+    source = file_of(0, GROUP, compression="none", dictionary=False)
+    writer = DataFileWriter(io.BytesIO(), SCHEMA)
+    writer.put(stored_group(source, 0, SCHEMA))
+    before = writer.size_bytes
+
+    writer.write(rows(0, 10))
+
+    assert before < writer.size_bytes < before + rows(0, 10).nbytes
+
+
+def test_bytes_that_are_missing_are_no_row_group() -> None:
+    group = stored_group(file_of(0, GROUP), 0, SCHEMA)
+
+    with pytest.raises(ValueError, match=f"a row group of {group.stop + 1 - group.start} bytes came with {group.stop - group.start}"):
+        DataFileWriter(io.BytesIO(), SCHEMA).put(replace(group, stop=group.stop + 1))
+
+
+def test_a_footer_that_counts_other_rows_is_not_written() -> None:
+    writer = DataFileWriter(io.BytesIO(), SCHEMA)
+    writer.put(replace(stored_group(file_of(0, GROUP), 0, SCHEMA), rows=GROUP + 1))
+
+    with pytest.raises(ValueError, match="a footer of 50 rows for a data file of 51"):
+        writer.close()
+
+
+def parquet_of(table: pa.Table, **options: Any) -> pq.ParquetFile:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **{"store_schema": False, **options})
+    return read_data_file(io.BytesIO(sink.getvalue()))
+
+
+def test_row_groups_of_another_kind_of_file_are_not_taken_over() -> None:
+    """Other columns, order or types; a column that may not be null. What the file says about itself beside that does not matter."""
+    table = rows(0, 10)
+    narrow = pa.schema([("n", pa.int32()), ("text", pa.string())])
+    strict = pa.schema([pa.field("n", pa.int64(), nullable=False), ("text", pa.string())])
+
+    assert stored_footer(parquet_of(table), SCHEMA) is not None
+    assert stored_footer(parquet_of(table, store_schema=True), SCHEMA) is not None
+    for other in (table.select(["text", "n"]), table.select(["n"]), table.cast(narrow), table.cast(strict)):
+        assert stored_footer(parquet_of(other), SCHEMA) is None
+    assert stored_footer(parquet_of(table.rename_columns(["m", "text"])), SCHEMA) is None
+
+
+@pytest.mark.parametrize("field", [(6, (BINARY, b"parquet-mr version 1.13.1")), (7, None), (8, (BINARY, b"?"))])
+def test_row_groups_of_another_library_are_not_taken_over(field: tuple[int, Any]) -> None:
+    """Nor those whose statistics have no order, nor encrypted ones."""
+    footer, ours = (footer_of(read_data_file(io.BytesIO(file_of(0, 10))).metadata) for _ in range(2))
+    number, value = field
+    footer.fields[number] = value
+    footer.fields = {key: each for key, each in footer.fields.items() if each is not None}
+
+    assert stored_groups.are_alike(ours, ours)
+    assert not stored_groups.are_alike(footer, ours)
+
+
+def group_of(data: bytes) -> Struct:
+    return footer_of(read_data_file(io.BytesIO(data)).metadata).children(4)[0]
+
+
+def test_where_pages_of_a_row_group_do_not_lie_together_it_is_not_copied() -> None:
+    whole = group_of(file_of(0, 10))
+    gap, elsewhere, hidden = (read_struct(write_struct(whole)) for _ in range(3))
+    gap.children(1)[1].children(3)[0].fields[7] = (I64, 1)
+    gap.children(1)[0].children(3)[0].fields[7] = (I64, 1)
+    elsewhere.children(1)[0].fields[1] = (BINARY, b"other.parquet")
+    hidden.children(1)[0].fields[9] = (BINARY, b"?")
+
+    assert bytes_of(whole) is not None
+    assert bytes_of(gap) is bytes_of(elsewhere) is bytes_of(hidden) is None
+
+
+def test_page_indexes_and_filters_stay_behind() -> None:
+    """They stand elsewhere in the file: a reader that follows a place of the old one reads something else."""
+    sink = io.BytesIO()
+    pq.write_table(rows(0, 10), sink, store_schema=False, write_page_index=True)
+    group = group_of(sink.getvalue())
+    column = group.children(1)[0].children(3)[0]
+    column.fields[14] = (I64, 77)
+
+    there = moved(group, 1000)
+
+    assert {4, 5, 6, 7} <= set(group.children(1)[0].fields)
+    assert not {4, 5, 6, 7} & set(there.children(1)[0].fields)
+    assert 14 not in there.children(1)[0].children(3)[0].fields
+    assert there.children(1)[0].children(3)[0].value(9) == column.value(9) + 1000
+    assert column.fields[14] == (I64, 77), "the description that was given stays as it is"
+
+
+def test_ordinals_end_where_they_have_no_more_bits() -> None:
+    """A reader takes a wrong one for a damaged file."""
+    metadata = read_data_file(io.BytesIO(file_of(0, 10))).metadata
+    group = footer_of(metadata).children(4)[0]
+
+    footer = read_struct(file_end(metadata, [group] * 2**15))
+
+    assert [each.value(7) for each in footer.children(4)[-2:]] == [2**15 - 1, None]
+
+
+# --- a table
+
+
+@pytest.fixture
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", GROUP)
+    monkeypatch.setattr(merge_file, "LEAST_STORED_BYTES", 1)
+
+
+@pytest.fixture
+def table(new_table: MakeTable, small_groups: None) -> WorkTable:
+    """One data file with ten row groups of 50 rows."""
+    table = new_table()
+    table.load([(number, "old", 0) for number in range(500)])
+    table.sync(**IN_PIECES)
+    assert [file.rows for file in table.snapshot().files.values()] == [500]
+    return table
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The row groups of which more was decoded than keys."""
+    numbers: list[int] = []
+    read = merge_file.read_rows
+
+    def noted(parquet: Any, columns: Any, name: str = "", groups: Any = None) -> Iterator[pa.Table]:
+        if columns != ["id"]:
+            numbers.extend(range(parquet.num_row_groups) if groups is None else groups)
+        return read(parquet, columns, name, groups=groups)
+
+    monkeypatch.setattr(merge_file, "read_rows", noted)
+    return numbers
+
+
+def pages(table: WorkTable) -> list[bytes]:
+    """The bytes of each row group of the table's only file."""
+    (path,) = table.snapshot().files
+    data = read_bytes(table.clients.s3, table.out_path.bucket, table.out_path.key + path)
+    groups = footer_of(read_data_file(io.BytesIO(data)).metadata).children(4)
+    spans = [bytes_of(group) for group in groups]
+    return [data[span[0] : span[1]] for span in spans if span]
+
+
+def test_only_the_row_groups_with_changed_keys_are_decoded(table: WorkTable, decoded: list[int]) -> None:
+    before = pages(table)
+    table.cdc([("U", (120, "new", 1)), ("D", (130, "", 0)), ("U", (499, "new", 1)), ("I", (1000, "new", 1))])
+
+    table.sync(**IN_PIECES)
+
+    assert decoded == [2, 9]
+    assert table.counts() == (1, 2, 1)
+    expected = {number: (number, "old", 0) for number in range(500) if number != 130} | {120: (120, "new", 1), 499: (499, "new", 1)}
+    assert sorted(table.rows()) == [*sorted(expected.values()), (1000, "new", 1)]
+    assert sorted(file.rows for file in table.snapshot().files.values()) == [1, 499]
+    table.check_files()
+    table.check_folder()
+    kept = [page for number, page in enumerate(before) if number not in (2, 9)]
+    larger = max(table.snapshot().files.values(), key=lambda file: file.rows)
+    data = read_bytes(table.clients.s3, table.out_path.bucket, table.out_path.key + larger.path)
+    assert all(page in data for page in kept)
+
+
+def test_a_file_without_a_changed_key_stays(table: WorkTable, decoded: list[int]) -> None:
+    files = set(table.snapshot().files)
+    table.cdc([("D", (number, "", 0)) for number in (-5, 1000)])
+
+    table.sync(**IN_PIECES)
+
+    assert decoded == []
+    assert set(table.snapshot().files) == files
+
+
+def test_a_row_group_whose_rows_all_go_is_no_more(table: WorkTable) -> None:
+    before = pages(table)
+    table.cdc([("D", (number, "", 0)) for number in range(50, 100)])
+
+    table.sync(**IN_PIECES)
+
+    assert pages(table) == [before[0], *before[2:]]
+    table.check_files()
+
+
+def test_a_column_that_comes_has_all_row_groups_decoded(table: WorkTable, decoded: list[int]) -> None:
+    """Those that stand there do not have it."""
+    columns = pa.schema([("id", pa.int64()), ("name", pa.string()), ("qty", pa.int32()), ("more", pa.string())])
+    table.cdc([("U", (120, "new", 1, "more"))], columns=columns)
+
+    table.sync(**IN_PIECES)
+
+    assert sorted(set(decoded)) == list(range(10))
+    assert sorted(row for row in table.rows() if row[3]) == [(120, "new", 1, "more")]
+    table.check_files()
+
+
+def test_small_row_groups_are_decoded_and_come_together(table: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often their neighbour grows, there are not more and more of them."""
+    least = len(pages(table)[0]) // 2
+    monkeypatch.setattr(merge_file, "LEAST_STORED_BYTES", least)
+    for turn in range(12):
+        table.cdc([("U", (120, f"{'new' * turn}", turn))])
+        table.sync(**IN_PIECES)
+
+    sizes = [len(page) for page in pages(table)]
+    assert len(sizes) == 10
+    assert table.read().num_rows == 500
+
+
+def test_a_file_that_changes_while_it_is_copied_leaves_nothing_behind(table: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does any other failure; the next run takes the batch."""
+    before = table.visible()
+    table.cdc([("U", (120, "new", 1))])
+    read, spans = merge_file.read_bytes, []
+
+    def fails(*arguments: Any, **more: Any) -> bytes:
+        spans.append(arguments)
+        if len(spans) == 6:
+            raise OSError("the connection was lost")
+        return read(*arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(merge_file, "read_bytes", fails)
+        assert table.run(**IN_PIECES) != 0
+
+    assert len(spans) == 6
+    assert table.open_uploads() == []
+    assert table.visible() == before
+    table.sync(**IN_PIECES)
+    assert [row for row in table.rows() if row[1] == "new"] == [(120, "new", 1)]
+    table.check_files()
+    table.check_folder()
+
+
+@pytest.mark.parametrize("primary_key", ["id", "name", "name,id"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_lake_table_is_the_source_table_whatever_is_copied(
+    new_table: MakeTable, small_groups: None, monkeypatch: pytest.MonkeyPatch, primary_key: str, seed: int
+) -> None:
+    """Batches near each other and far apart, keys in the file's order and in none, with key filters where those are made."""
+    choose = random.Random(seed)
+    stored: list[int] = []
+    as_stored = FileMerge._stored
+    monkeypatch.setattr(FileMerge, "_stored", lambda self, number: (stored.append(number), as_stored(self, number))[1])
+    table = new_table(primary_key=primary_key)
+    source = {number: (number, f"{number * 7919 % 400:03}", 0) for number in range(400)}
+    table.load(list(source.values()))
+    table.sync(**IN_PIECES)
+    for turn in range(6):
+        start, spread = choose.randrange(400), choose.choice([5, 40, 400])
+        for number in {choose.randrange(start, start + spread) for _ in range(choose.randint(1, 12))}:
+            if number in source and choose.random() < 0.4:
+                table.cdc([("D", source.pop(number))])
+            else:
+                row = (number, f"{number * 7919 % 400:03}" if number < 400 else f"x{number}", turn + 1)
+                table.cdc([("U" if number in source else "I", row)])
+                source[number] = row
+
+        table.sync(**{**IN_PIECES, "small_file_bytes": choose.choice(["0", "1000000"])})
+
+        assert sorted(table.rows()) == sorted(source.values())
+        table.check_files()
+        table.check_folder()
+    assert stored

@@ -1,4 +1,4 @@
-"""Small files that a batch rewrites and that follow on each other become one file."""
+"""Small files that a batch rewrites become one file, if they follow on each other or lie across each other."""
 
 from __future__ import annotations
 
@@ -150,3 +150,31 @@ def test_giving_up_goes_on_where_one_upload_cannot_be_aborted(many: WorkTable, m
     assert error["code"] == "data-file-gone"
     assert asked
     assert many.visible() == {file.path for file in before} - {before[4].path}
+
+
+@pytest.fixture
+def random(new_table: MakeTable) -> WorkTable:
+    """An unpartitioned table of eight small files, each of which has keys from all over."""
+    table = new_table()
+    for file in range(8):
+        table.cdc([("I", (number * 8 + file, "old", 0)) for number in range(50)])
+    table.sync(small_file_bytes="0", tidy_bytes="0", batch_files="1")
+    assert len(in_order(table)) == 8
+    return table
+
+
+def test_files_that_lie_across_each_other_become_one_file(random: WorkTable) -> None:
+    """Also beside one that no change meets, which stays: it does not part them, since keys of all lie between those of all."""
+    (kept,) = [file for file in in_order(random) if file.low == (3,)]
+    gone = [key for key in range(400) if key % 8 != 3][-7:]
+    random.cdc([("U", (key, "changed", 1)) for key in range(8) if key != 3] + [("D", (key, None, None)) for key in gone])
+
+    random.sync(tidy_bytes="0")
+
+    after = in_order(random)
+    assert kept in after
+    assert sorted(file.rows for file in after if file != kept) in ([343], [49, 294])  # the last one may take up inserts, and stays by itself
+    assert random.counts() == (0, 7, 7)
+    assert sorted(row for row in random.rows() if row[1] == "changed") == [(key, "changed", 1) for key in range(8) if key != 3]
+    random.check_files(ordered=False)
+    random.check_folder()

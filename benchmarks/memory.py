@@ -3,6 +3,7 @@
     python -m benchmarks.memory                              # files of 128 MB and of 1 GB
     python -m benchmarks.memory --megabytes 128
     python -m benchmarks.memory --megabytes 128 --text 20000 # rows with a text of 20,000 characters, as LOBs are
+    python -m benchmarks.memory --newest 1                   # all changes among the last hundredth of a file's rows
 
 Prints a line for each case: resident bytes before the merge (Python, Arrow and the batch) and at most. No S3 server is asked; the machine
 may be busy with something else, since only the time would change.
@@ -36,13 +37,14 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Case:
-    """A file of so many megabytes, in one row group or in those of a million rows, and a batch of changes scattered in it. text: the
-    characters of each row's text."""
+    """A file of so many megabytes, in one row group or in those of a million rows, and a batch of changes scattered in it, or in the last
+    `newest` per cent of its rows. text: the characters of each row's text."""
 
     megabytes: int
     one_group: bool
     changes: int
     text: int = NOTE
+    newest: float = 100
 
     @property
     def rows(self) -> int:
@@ -62,6 +64,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--megabytes", type=int, nargs="+", default=[128, 1024])
     parser.add_argument("--changes", type=int, nargs="+", default=[2000, 500_000])
     parser.add_argument("--text", type=int, default=NOTE, help="characters of each row's text, an even number")
+    parser.add_argument("--newest", type=float, default=100, help="per cent of the rows, the last ones, among which the changes are")
     given = parser.parse_args(argv)
     print("file, MB | row groups | changes | MB before | MB at most | GETs | bytes read / file | seconds")
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
                 path = Path(folder) / f"{megabytes}-{one_group}.parquet"
                 write_file(path, Case(megabytes, one_group, 0, given.text))
                 for changes in given.changes:
-                    case = Case(megabytes, one_group, changes, given.text)
+                    case = Case(megabytes, one_group, changes, given.text, given.newest)
                     print(line(path, case, measure(path, case)), flush=True)
                 path.unlink()
     return 0
@@ -106,7 +109,8 @@ def measure(path: Path, case: Case) -> dict[str, Any]:
 def pack(path: Path, case: Case) -> int:
     """Write net changes, half of them deletes, as the driver sends them to tasks; their number."""
     rng = np.random.default_rng(2)
-    numbers = np.sort(rng.choice(case.rows, min(case.changes, case.rows // 2), replace=False))
+    newest = int(case.rows * case.newest / 100)
+    numbers = case.rows - newest + np.sort(rng.choice(newest, min(case.changes, newest // 2), replace=False))
     rows = case.make_rows(numbers, rng)
     ops = pa.array(np.resize(np.array([UPDATE, DELETE], np.int8), len(numbers)))
     marked = rows.append_column(OP, ops).append_column(POSITION, pa.array(numbers))

@@ -27,16 +27,18 @@ from glue_jobs.spark.data_files import DataFileWriter
 from glue_jobs.spark.engine import Engine, Engines, Shared, chain
 from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.given_rows import chosen
+from glue_jobs.spark.group_search import GroupSearch
 from glue_jobs.spark.joined_files import Joining, of_groups, to_join
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.key_notes import KeyNotes, Noting
 from glue_jobs.spark.locate import BINS_PER_SLOT, GivenKeys, Places, packed, unpack_keys
-from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_changes import row_changes
 from glue_jobs.spark.side_by_side import in_order
 from glue_jobs.spark.staged_rows import attached
+from glue_jobs.spark.stored_groups import StoredGroup
 from glue_jobs.spark.write_files import give_up, write_tables
 
 
@@ -200,7 +202,8 @@ class _RewriteTask:
     def _one(self, rewrite: _Rewrite) -> list[DataFile]:
         """A file that stays a file of its own: its rows go from it to its replacement a piece at a time."""
         opened = OpenFile.open(self.place, self.shape, rewrite.file)
-        return write_tables(self.place, self.shape, rewrite.file.partition, self._rows(opened, rewrite), opened.dictionary, split=False)
+        pieces = self._rows(opened, rewrite) if opened.whole else self._pieces(opened, rewrite)
+        return write_tables(self.place, self.shape, rewrite.file.partition, pieces, opened.dictionary, split=False)
 
     def _joined(self, group: _Group) -> Joining:
         """Neighbours: read a few at a time, written one after the other; to be finished."""
@@ -220,14 +223,30 @@ class _RewriteTask:
 
     def _rows(self, opened: OpenFile, rewrite: _Rewrite) -> Iterator[pa.Table]:
         """The rows that stay, in their order; given rows come at the end, or, in a file that lies in memory, where their key belongs."""
-        keys, given = self.shared.get()
-        given = chosen(given, rewrite.rows)
-        stay = (rows.filter(pa.array(keys.places(rows) < 0)) for rows in opened.batches())
+        given = self._given(rewrite)
         if opened.whole and self.shape.key and given.num_rows:
-            yield sort_by_key(pa.concat_tables([*stay, given]), self.shape.key)
+            yield sort_by_key(pa.concat_tables([*self._stay(opened), given]), self.shape.key)
             return
-        yield from stay
+        yield from self._stay(opened)
         yield given
+
+    def _pieces(self, opened: OpenFile, rewrite: _Rewrite) -> Iterator[pa.Table | StoredGroup]:
+        """The same of a file that is read in pieces; row groups without a row of the keys as they are stored, where that can be."""
+        keys, _ = self.shared.get()
+        for run in GroupSearch(opened, keys.columns, lambda rows: bool((keys.places(rows) >= 0).any())).runs():
+            if isinstance(run, StoredGroup):
+                yield run
+            else:
+                yield from self._stay(opened, run)
+        yield self._given(rewrite)
+
+    def _stay(self, opened: OpenFile, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        keys, _ = self.shared.get()
+        return (rows.filter(pa.array(keys.places(rows) < 0)) for rows in opened.batches(groups))
+
+    def _given(self, rewrite: _Rewrite) -> pa.Table:
+        _, given = self.shared.get()
+        return chosen(given, rewrite.rows)
 
 
 @dataclass(frozen=True)

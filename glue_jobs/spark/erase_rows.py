@@ -35,7 +35,7 @@ from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.given_rows import Reader
 from glue_jobs.spark.history_files import only_open
 from glue_jobs.spark.locate import GivenKeys, Places, candidates_by_range, unpack_keys
-from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import value_of
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape

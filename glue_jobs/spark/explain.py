@@ -25,7 +25,8 @@ from glue_jobs.spark.arrow_types import arrow_schema, conform, lake_type_of, to_
 from glue_jobs.spark.data_files import read_data_file, read_rows
 from glue_jobs.spark.differences import comparable_schema
 from glue_jobs.spark.dms_files import damage_named
-from glue_jobs.spark.key_columns import KeyIndex, comparables
+from glue_jobs.spark.key_columns import comparables
+from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.partition_columns import value_of, with_partition_columns
 from glue_jobs.spark.past import find_versions
 from glue_jobs.spark.place import Place

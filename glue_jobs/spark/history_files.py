@@ -22,7 +22,7 @@ from glue_jobs.spark.engine import Engine, chain
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.locate import BINS_PER_SLOT, GivenKeys, candidates_by_range, packed
 from glue_jobs.spark.merge import absorbers_of
-from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape

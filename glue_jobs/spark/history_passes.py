@@ -24,7 +24,7 @@ from glue_jobs.core.replay import CELL_BYTES, COPIES, ROW_FACTOR
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import Engine, Engines, Shared, chain
 from glue_jobs.spark.history_files import BINS_PER_SLOT, Edits, Numbered, is_open, open_files, versions, with_keys, write_rows
-from glue_jobs.spark.key_columns import KeyIndex
+from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.locate import GivenKeys, packed, unpack_keys
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import UNIT_BYTES

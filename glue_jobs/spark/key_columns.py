@@ -37,7 +37,7 @@ def comparable_column(values: Column, name: str) -> Column:
 def collated_texts(values: Column, collation: Collation) -> Column:
     """What Collation.form makes of each text; null stays null. Only texts that are not ASCII are looked at one by one, each once."""
     if pc.all(pc.string_is_ascii(values)).as_py() is False:
-        array = _one_array(values) if values.nbytes <= GATHER_BYTES else values
+        array = one_array(values) if values.nbytes <= GATHER_BYTES else values
         return _each_text(array, collation)
     small = pc.ascii_lower(values) if collation.is_small else values
     return pc.ascii_rtrim(small, characters=" ") if collation.pad else small
@@ -180,69 +180,6 @@ def encoded_bounds(table: pa.Table, key: Sequence[str], types: Sequence[str]) ->
     return (None, None) if found is None else (encode_bound(types, found[0], upper=False), encode_bound(types, found[1], upper=True))
 
 
-class KeyIndex:
-    """Where a key stands in a table of distinct keys, for any number of rows at once and without a Python object per row."""
-
-    def __init__(self, table: pa.Table, key: Sequence[str]) -> None:
-        """`table` has the columns `key`, without nulls, each key once; other columns are left aside."""
-        self.key = tuple(key)
-        self._table = pa.table(key_columns(table, self.key), names=list(self.key))
-        self._levels: list[tuple[pa.Array, pa.Array]] | None = None
-
-    def __len__(self) -> int:
-        return self._table.num_rows
-
-    def slice(self, start: int, stop: int) -> KeyIndex:
-        """The index of the keys from `start` to before `stop`; positions count from `start`. Copies nothing."""
-        return KeyIndex(self._table.slice(start, max(0, stop - start)), self.key)
-
-    def positions(self, table: pa.Table) -> pa.Array:
-        """For each row of `table` the position of its key as int32, null where it has none here."""
-        probes = [self._same_type(column, name) for name, column in zip(self.key, key_columns(table, self.key), strict=True)]
-        if len(probes) == 1:
-            return _one_array(pc.index_in(probes[0], value_set=_one_array(self._table.column(0))))
-        return self._composite(probes)
-
-    def _same_type(self, probe: Column, name: str) -> Column:
-        wanted = self._table.schema.field(name).type
-        return probe if probe.type.equals(wanted) else probe.cast(wanted)
-
-    def _composite(self, probes: Sequence[Column]) -> pa.Array:
-        """Each column's values are numbered, the numbers joined with those of the columns before and numbered again.
-
-        So they stay below the number of keys, and a product of two below 2⁶³.
-        """
-        if self._levels is None:
-            self._levels = self._number()
-        code: pa.Array | None = None
-        for probe, (distinct, joined) in zip(probes, self._levels, strict=True):
-            number = _int64(pc.index_in(probe, value_set=distinct))
-            pair = number if code is None else _join(code, number, len(distinct))
-            code = _int64(pc.index_in(pair, value_set=joined))
-        return code.cast(pa.int32())
-
-    def _number(self) -> list[tuple[pa.Array, pa.Array]]:
-        """Per column: its distinct values, and the distinct joined numbers; of the last column those of each key in order."""
-        levels: list[tuple[pa.Array, pa.Array]] = []
-        code: pa.Array | None = None
-        last = self._table.num_columns - 1
-        for index, column in enumerate(self._table.itercolumns()):
-            distinct = _one_array(pc.unique(column))
-            number = _int64(pc.index_in(column, value_set=distinct))
-            pair = number if code is None else _join(code, number, len(distinct))
-            joined = pair if index == last else pc.unique(pair)
-            levels.append((distinct, joined))
-            code = _int64(pc.index_in(pair, value_set=joined))
-        return levels
-
-
-def _join(code: pa.Array, number: pa.Array, distinct: int) -> pa.Array:
-    return pc.add(pc.multiply(code, distinct), number)
-
-
-def _int64(values: Column) -> pa.Array:
-    return _one_array(values.cast(pa.int64()))
-
-
-def _one_array(values: Column) -> pa.Array:
+def one_array(values: Column) -> pa.Array:
+    """The values in one piece."""
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

@@ -13,7 +13,7 @@ import pyarrow as pa
 from glue_jobs.core.key_filter import KeyFilter
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.key_filter_bits import Hashes, hashes_of, packed
-from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Shape
 from glue_jobs.spark.stored_groups import StoredGroup
 

@@ -23,8 +23,9 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.engine import Engine, Shared, chain
-from glue_jobs.spark.key_columns import KeyIndex, comparable_column, comparables, normalised_keys, sort_by_key
-from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.key_columns import comparable_column, comparables, normalised_keys, sort_by_key
+from glue_jobs.spark.key_index import KeyIndex
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import value_of, with_partition_columns
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape

@@ -20,9 +20,10 @@ from glue_jobs.spark.joined_files import Written, to_join
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.key_filters import Search
 from glue_jobs.spark.key_notes import KeyNotes, Noting
-from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
+from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.merge_task import FileResult, GroupResult, MergeBin, MergeTask
 from glue_jobs.spark.net_changes import DELETE, NetChanges, Unpacker
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_balance import check_balance
 from glue_jobs.spark.write_files import write_tables

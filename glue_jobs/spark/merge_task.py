@@ -17,8 +17,9 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import Shared, chain
 from glue_jobs.spark.joined_files import Joining, Written, of_groups
 from glue_jobs.spark.key_notes import KeyNotes, Noting
-from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
+from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.net_changes import NetChanges
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.side_by_side import in_order, read_ahead
 from glue_jobs.spark.stored_groups import StoredGroup

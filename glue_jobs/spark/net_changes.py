@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from glue_jobs.core.keys import decode_bound, slice_of
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark.key_columns import KeyIndex, bounds, comparables, normalised_keys, sort_by_key
+from glue_jobs.spark.key_columns import bounds, comparables, normalised_keys, sort_by_key
+from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Shape
 

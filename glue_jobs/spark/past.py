@@ -25,7 +25,7 @@ from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark.arrow_types import arrow_schema
-from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_batches import BATCH_ROWS
 from glue_jobs.spark.rows import spark_type

@@ -13,7 +13,7 @@ from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.raw_names import CdcName, RawFile, cdc_name
 from glue_jobs.core.raw_reading import reading_again
 from glue_jobs.core.record import ChangeRecord, Input
-from glue_jobs.spark.key_columns import KeyIndex
+from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.net_changes import OP, POSITION
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit

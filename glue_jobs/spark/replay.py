@@ -22,7 +22,7 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.verify import DIFFERENCE, NOTE, FileReport, Finding
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.locate import GivenKeys
-from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.past import PastFile, find_versions
 from glue_jobs.spark.place import Place, Shape

@@ -27,10 +27,11 @@ from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
 from glue_jobs.spark.attached_rows import from_parquet
 from glue_jobs.spark.erased_keys import texts_of_keys
-from glue_jobs.spark.key_columns import KeyIndex, normalised_keys
+from glue_jobs.spark.key_columns import normalised_keys
+from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.locate import GivenKeys
-from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.net_changes import DELETE, INSERT, OP, rank
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import empty_as_null
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape

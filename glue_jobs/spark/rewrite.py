@@ -18,8 +18,8 @@ from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.dms_files import check_keys, refuse_reserved
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.merge import merge_net_changes
-from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.net_changes import INSERT, OP, POSITION, net_changes, position
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.rows import empty, with_marks
 from glue_jobs.spark.table_rows import TablePlan, write_table

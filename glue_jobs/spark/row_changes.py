@@ -17,7 +17,8 @@ from glue_jobs.core.schema import Column, Schema, find, widened
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.undo import root
 from glue_jobs.spark.arrow_types import conform
-from glue_jobs.spark.key_columns import KeyIndex, normal_floats, sort_by_key, take
+from glue_jobs.spark.key_columns import normal_floats, sort_by_key, take
+from glue_jobs.spark.key_index import KeyIndex
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 INSERT, PREIMAGE, POSTIMAGE, DELETE = "insert", "update_preimage", "update_postimage", "delete"

@@ -17,9 +17,9 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, conform, null_where
 from glue_jobs.spark.locate import GivenKeys, unpack_keys
-from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.net_changes import DELETE as DELETED
 from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import empty_as_null
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import Unit, read_unit

@@ -27,8 +27,9 @@ from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import SparkEngine
 from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
 from glue_jobs.spark.merge import BINS_PER_SLOT, Merged, absorbers_of
-from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
+from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, NetChanges, net_changes
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_file import RawHead

@@ -27,9 +27,9 @@ from glue_jobs.core.snapshot_sources import RUN_DATE_COLUMN, Source, check_colum
 from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, first_failing, null_where, shown
 from glue_jobs.spark.dms_files import looks_like_timestamp
 from glue_jobs.spark.engine import Engine, Engines, Shared
-from glue_jobs.spark.key_columns import KeyIndex
-from glue_jobs.spark.merge_file import OpenFile
+from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, ROW_BITS
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
 from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit, units_of

@@ -22,8 +22,8 @@ from glue_jobs.spark.engine import Engine, Engines, Shared, SparkEngine
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.locate import packed
 from glue_jobs.spark.merge import BINS_PER_SLOT, candidates
-from glue_jobs.spark.merge_file import OpenFile
 from glue_jobs.spark.net_changes import DELETE, INSERT, OP, POSITION, NetChanges, Unpacker, net_changes
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.plain_rows import plain_rows
 from glue_jobs.spark.raw_file import RawHead

@@ -62,7 +62,8 @@ class FileWriter:
         """Take a row group of another of the table's data files as it stands."""
         if self._sink is None:
             self._open()
-        self._reach(group.low, group.high)
+        if self._shape.key:
+            self._reach(group.low, group.high)
         self._writer.put(group)
 
     def _write_piece(self, table: pa.Table, size_bytes: int) -> None:

@@ -17,7 +17,9 @@ from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.records import read_attachment, read_record
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.record import ChangeRecord, Counts
+from glue_jobs.spark import data_files, open_file
 from glue_jobs.spark.change_feed import change_feed
+from glue_jobs.spark.group_search import GroupSearch
 from glue_jobs.spark.reading import reading_place
 from tests.lake import LakeTable
 from tests.spark.tables import WorkTable
@@ -173,6 +175,31 @@ def test_files_that_are_read_in_pieces(make: MakeTable, tmp_path: Path) -> None:
     table.cdc([("D", (71, None, None, None)), ("U", (390, 39, "a", 5))])
     table.sync()
     assert table.rows() == expected(expected(ORDERS, [3], new), [71], [(390, 39, "a", 5)], at=0)
+
+
+@pytest.fixture
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Row groups of ten rows, and the numbers of those that are copied as they stand."""
+    monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", 10)
+    monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
+    copied: list[int] = []
+    stored = GroupSearch._stored
+    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number: (copied.append(number), stored(self, number))[1])
+    return copied
+
+
+@pytest.mark.parametrize("primary_key", ["id", "null"])
+def test_row_groups_without_a_given_key_are_copied(small_groups: list[int], make: MakeTable, tmp_path: Path, primary_key: str) -> None:
+    table = make(primary_key=primary_key)
+    new = [(71, 7, "b", 1), (70, 7, "b", 2)]
+    groups = [{at // 10 for at, row in enumerate(ORDERS) if row[1] == order} for order in (3, 7)]
+
+    applied(table, key="order_id", updates=given(tmp_path, "updates", new), deletes=deletes(tmp_path, [3]), stream_file_bytes="0")
+
+    assert small_groups == [number for number in range(len(ORDERS) // 10) if number not in groups[0] | groups[1]]
+    assert table.rows() == expected(ORDERS, [3], new)
+    table.check_files(ordered=False)
+    assert table.verify() == []
 
 
 def test_a_correction_is_undone_and_brought_back(make: MakeTable, tmp_path: Path) -> None:
@@ -341,7 +368,7 @@ def test_an_erased_key_that_a_correction_brings_back_is_reported(make: MakeTable
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_corrections_one_after_the_other(make: MakeTable, tmp_path: Path, seed: int) -> None:
+def test_any_corrections_one_after_the_other(make: MakeTable, tmp_path: Path, seed: int, small_groups: list[int]) -> None:
     """With and without partitions and a primary key, in memory and in pieces: always the oracle's rows."""
     choose = random.Random(seed)
     keyed = seed % 2 == 0
@@ -362,3 +389,4 @@ def test_any_corrections_one_after_the_other(make: MakeTable, tmp_path: Path, se
         assert table.rows() == after
         rows = after
     assert table.verify() == []
+    assert small_groups

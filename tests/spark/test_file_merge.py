@@ -16,12 +16,13 @@ from glue_jobs.core.partitioning import PartitionField
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column
-from glue_jobs.spark import data_files, merge_file
+from glue_jobs.spark import data_files, open_file
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_files import read_data_file
 from glue_jobs.spark.key_columns import bounds
-from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
+from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.net_changes import DELETE, OP, UPDATE, net_changes
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Shape
 
 ID, NAME, REGION = Column("id", "bigint"), Column("name", "string"), Column("region", "string")
@@ -92,7 +93,7 @@ def test_keys_of_a_file_in_memory_are_decoded_once(monkeypatch: pytest.MonkeyPat
         asked.append(list(columns))
         return data_files.read_columns(parquet, columns, name)
 
-    monkeypatch.setattr(merge_file, "read_columns", read)
+    monkeypatch.setattr(open_file, "read_columns", read)
     merge = CASES["plain"].merge(whole=True)
     looked_up: list[int] = []
     positions = FileMerge._positions

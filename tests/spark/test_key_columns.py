@@ -11,59 +11,12 @@ from hypothesis import given, settings
 
 from glue_jobs.core.keys import decode_bound, slice_of
 from glue_jobs.core.schema import Column, names
-from glue_jobs.spark.key_columns import KeyIndex, bounds, comparables, encoded_bounds, normalised_keys, sort_by_key, take
+from glue_jobs.spark.key_columns import bounds, comparables, encoded_bounds, normalised_keys, sort_by_key, take
+from glue_jobs.spark.key_index import KeyIndex
 from tests.spark.lake_values import plain_key, rows_of, table_of
 
 PROPERTY = settings(deadline=None, max_examples=150)
 NAN = float("nan")
-
-
-@PROPERTY
-@given(rows_of(), rows_of())
-def test_an_index_finds_what_a_dict_finds(indexed, probed) -> None:
-    """Each row's position is that of its key in the index, null where the index has no such key."""
-    schema, rows = indexed
-    distinct = list({plain_key(row): row for row in rows}.values())
-    others = probed[1] if [column.type for column in probed[0]] == [column.type for column in schema] else []
-    probes = rows + others + list(reversed(distinct[::2]))
-    expected = {plain_key(row): place for place, row in enumerate(distinct)}
-
-    found = KeyIndex(table_of(schema, distinct), names(schema)).positions(table_of(schema, probes))
-
-    assert found.type == pa.int32()
-    assert found.to_pylist() == [expected.get(plain_key(row)) for row in probes]
-
-
-@PROPERTY
-@given(rows_of(nullable=True))
-def test_a_slice_of_an_index_counts_from_its_start(drawn) -> None:
-    """Keys outside the slice are absent, those inside are counted from it; a null in a probed key is absent."""
-    schema, rows = drawn
-    whole = list({plain_key(row): row for row in rows if None not in row}.values())
-    start, stop = len(whole) // 3, len(whole) - len(whole) // 4
-    expected = {plain_key(row): place for place, row in enumerate(whole[start:stop])}
-
-    index = KeyIndex(table_of(schema, whole), names(schema)).slice(start, stop)
-
-    assert len(index) == stop - start
-    assert index.positions(table_of(schema, rows)).to_pylist() == [expected.get(plain_key(row)) for row in rows]
-
-
-def test_an_index_survives_many_columns_of_many_values() -> None:
-    """Ten columns of a thousand values would overflow a product of all; numbering after each column does not."""
-    columns = {f"k{place}": [(row * (place + 7)) % 1000 for row in range(1000)] for place in range(10)}
-    table = pa.table(columns)
-
-    found = KeyIndex(table, list(columns)).positions(table.slice(500))
-
-    assert found.to_pylist() == list(range(500, 1000))
-
-
-def test_an_index_reads_probes_of_a_narrower_type() -> None:
-    """A data file from before a column grew is probed with the grown type's keys."""
-    index = KeyIndex(pa.table({"id": pa.array([7, 2**40], pa.int64())}), ["id"])
-
-    assert index.positions(pa.table({"id": pa.array([1, 7], pa.int32())})).to_pylist() == [None, 0]
 
 
 @PROPERTY

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from glue_jobs.spark import merge_file
+from glue_jobs.spark import merge_file, open_file
 from glue_jobs.spark.data_files import read_rows
 from glue_jobs.spark.net_changes import NetChanges
 from tests.work_tables import MakeTable
@@ -19,7 +19,7 @@ from tests.work_tables import MakeTable
 def test_pieces_of_a_file_are_looked_up_by_their_own_range(new_table: MakeTable, primary_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large batch, where the file is read in pieces; also a piece that no change meets, and files that are not sorted by the key."""
     monkeypatch.setattr(merge_file, "BATCH_ROWS", 0)
-    monkeypatch.setattr(merge_file, "read_rows", partial(read_rows, batch_rows=7))
+    monkeypatch.setattr(open_file, "read_rows", partial(read_rows, batch_rows=7))
     pieces: list[int] = []
     ranges = NetChanges.slice_of_rows
 
@@ -61,7 +61,7 @@ def test_a_piece_that_fails_ahead_of_its_turn_leaves_nothing_behind(new_table: M
         return replaced(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(merge_file, "read_rows", partial(read_rows, batch_rows=7))
+        patch.setattr(open_file, "read_rows", partial(read_rows, batch_rows=7))
         patch.setattr(merge_file, "_replaced", fails)
         assert table.run(stream_file_bytes="0", small_file_bytes="0") != 0
 

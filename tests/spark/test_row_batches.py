@@ -19,11 +19,12 @@ from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile, Generation
 from glue_jobs.core.schema import Column
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.spark import key_columns, load, merge_file, row_balance, row_batches
+from glue_jobs.spark import key_columns, load, open_file, row_balance, row_batches
 from glue_jobs.spark.condition import filtered
 from glue_jobs.spark.data_files import DataFileWriter, read_data_file, read_rows
 from glue_jobs.spark.dms_files import damage_named, open_dms, read_batches
-from glue_jobs.spark.merge_file import FileMerge, OpenFile, Tally
+from glue_jobs.spark.merge_file import FileMerge, Tally
+from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Shape
 from glue_jobs.spark.reading import reading_place
 from glue_jobs.spark.row_batches import BATCH_BYTES, BATCH_ROWS, LEAST_BATCH_ROWS, batch_rows_of, rows_at_a_time
@@ -113,7 +114,7 @@ def test_long_texts_that_repeat_themselves_come_a_few_at_a_time(new_table: MakeT
 def test_a_file_that_is_small_only_by_its_compression_is_merged_in_pieces(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows are the same."""
     monkeypatch.setattr(row_batches, "BATCH_BYTES", 2000)
-    monkeypatch.setattr(merge_file, "WHOLE_RATIO", 0)
+    monkeypatch.setattr(open_file, "WHOLE_RATIO", 0)
     pieces: list[int] = []
     rows_of = FileMerge.rows
     monkeypatch.setattr(FileMerge, "rows", lambda self, tally: (pieces.append(piece.num_rows) or piece for piece in rows_of(self, tally)))

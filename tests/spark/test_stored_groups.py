@@ -14,10 +14,10 @@ import pytest
 
 from glue_jobs.aws.objects import read_bytes
 from glue_jobs.core.schema import Column, Schema
-from glue_jobs.spark import data_files, merge_file, stored_groups
+from glue_jobs.spark import data_files, open_file, stored_groups
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_files import DataFileWriter, read_data_file, stored_footer
-from glue_jobs.spark.merge_file import FileMerge
+from glue_jobs.spark.group_search import GroupSearch
 from glue_jobs.spark.stored_groups import bytes_of, file_end, footer_of, moved
 from glue_jobs.spark.thrift_compact import BINARY, I64, Struct, read_struct, write_struct
 from tests.spark.row_groups import stored_group
@@ -183,7 +183,7 @@ def test_ordinals_end_where_they_have_no_more_bits() -> None:
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", GROUP)
-    monkeypatch.setattr(merge_file, "LEAST_STORED_BYTES", 1)
+    monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
 
 
 @pytest.fixture
@@ -200,14 +200,14 @@ def table(new_table: MakeTable, small_groups: None) -> WorkTable:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The row groups of which more was decoded than keys."""
     numbers: list[int] = []
-    read = merge_file.read_rows
+    read = open_file.read_rows
 
     def noted(parquet: Any, columns: Any, name: str = "", groups: Any = None) -> Iterator[pa.Table]:
         if columns != ["id"]:
             numbers.extend(range(parquet.num_row_groups) if groups is None else groups)
         return read(parquet, columns, name, groups=groups)
 
-    monkeypatch.setattr(merge_file, "read_rows", noted)
+    monkeypatch.setattr(open_file, "read_rows", noted)
     return numbers
 
 
@@ -274,7 +274,7 @@ def test_a_column_that_comes_has_all_row_groups_decoded(table: WorkTable, decode
 def test_small_row_groups_are_decoded_and_come_together(table: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often their neighbour grows, there are not more and more of them."""
     least = len(pages(table)[0]) // 2
-    monkeypatch.setattr(merge_file, "LEAST_STORED_BYTES", least)
+    monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", least)
     for turn in range(12):
         table.cdc([("U", (120, f"{'new' * turn}", turn))])
         table.sync(**IN_PIECES)
@@ -288,7 +288,7 @@ def test_a_file_that_changes_while_it_is_copied_leaves_nothing_behind(table: Wor
     """Nor does any other failure; the next run takes the batch."""
     before = table.visible()
     table.cdc([("U", (120, "new", 1))])
-    read, spans = merge_file.read_bytes, []
+    read, spans = open_file.read_bytes, []
 
     def fails(*arguments: Any, **more: Any) -> bytes:
         spans.append(arguments)
@@ -297,7 +297,7 @@ def test_a_file_that_changes_while_it_is_copied_leaves_nothing_behind(table: Wor
         return read(*arguments, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(merge_file, "read_bytes", fails)
+        patch.setattr(open_file, "read_bytes", fails)
         assert table.run(**IN_PIECES) != 0
 
     assert len(spans) == 6
@@ -317,8 +317,8 @@ def test_the_lake_table_is_the_source_table_whatever_is_copied(
     """Batches near each other and far apart, keys in the file's order and in none, with key filters where those are made."""
     choose = random.Random(seed)
     stored: list[int] = []
-    as_stored = FileMerge._stored
-    monkeypatch.setattr(FileMerge, "_stored", lambda self, number: (stored.append(number), as_stored(self, number))[1])
+    as_stored = GroupSearch._stored
+    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number: (stored.append(number), as_stored(self, number))[1])
     table = new_table(primary_key=primary_key)
     source = {number: (number, f"{number * 7919 % 400:03}", 0) for number in range(400)}
     table.load(list(source.values()))

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from glue_jobs.core import neighbours
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark import joined_files, merge_file, merge_task
+from glue_jobs.spark import joined_files, merge_task, open_file
 from tests.spark.small_files import A_FILE_EACH, fill, first_keys, in_order
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
@@ -99,7 +99,7 @@ def test_a_file_that_need_not_be_joined_blocks_nothing(neglected: WorkTable) -> 
 
 def test_many_rows_in_few_bytes_are_joined_as_they_are_read(neglected: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a small file would not lie in memory, its rows are not taken before its turn."""
-    monkeypatch.setattr(merge_file, "WHOLE_RATIO", 0)
+    monkeypatch.setattr(open_file, "WHOLE_RATIO", 0)
     before, rows = in_order(neglected), {row[0]: row for row in neglected.rows()}
     neglected.cdc([("U", (key, "changed", 1)) for key in first_keys(before[8:11])])
 

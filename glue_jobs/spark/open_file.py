@@ -1,0 +1,171 @@
+"""A data file of the lake opened for work on its rows: whole in memory, or in pieces and by ranges."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from glue_jobs.aws.objects import read_bytes
+from glue_jobs.aws.ranged import open_object
+from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.record import DataFile
+from glue_jobs.core.verify import change_in_name
+from glue_jobs.spark.arrow_types import conform
+from glue_jobs.spark.data_files import ROW_GROUP_BYTES, dictionary_columns, read_columns, read_data_file, read_rows, stored_footer
+from glue_jobs.spark.partition_columns import with_partition_columns
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.row_batches import decoded_bytes
+from glue_jobs.spark.side_by_side import in_order
+from glue_jobs.spark.stored_groups import LEAST_STORED_BYTES, bytes_of
+from glue_jobs.spark.thrift_compact import Struct
+
+# A file that is small only because it is compressed well is read in pieces.
+WHOLE_RATIO = 4
+CHUNK_BYTES = 4 * 1024 * 1024  # of a row group that is copied: several requests at a time
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """A data file opened for merging: small ones lie in memory, big ones are read by ranges.
+
+    whole: its rows are taken all at once. renames: new name → name in older files, for a change that renames a column. version: of the key,
+    for a file that is hidden.
+    """
+
+    place: Place
+    shape: Shape
+    file: DataFile
+    parquet: pq.ParquetFile
+    whole: bool
+    renames: tuple[tuple[str, str], ...] = ()
+    version: str | None = None
+
+    @classmethod
+    def open(
+        cls, place: Place, shape: Shape, file: DataFile, renames: tuple[tuple[str, str], ...] = (), version: str | None = None
+    ) -> OpenFile:
+        limit = place.limits.stream_file_bytes
+        bucket, key = place.lake.bucket, place.lake.key + file.path
+        with _told_of_the_lake(shape.table):
+            source = open_object(place.s3, bucket, key, file.size_bytes, etag=file.etag or None, version=version, whole_up_to=limit)
+            parquet = read_data_file(source, file.path, streamed=file.size_bytes > limit)
+            # Of two row groups of ours that follow each other the rows take more than one may, whatever their dictionaries make of them.
+            least = parquet.num_row_groups // 2 * ROW_GROUP_BYTES if change_in_name(file.path) else 0
+            is_whole = file.size_bytes <= limit and max(least, decoded_bytes(parquet)) <= WHOLE_RATIO * limit
+            return cls(place, shape, file, parquet, is_whole, renames, version)
+
+    @property
+    def dictionary(self) -> list[str]:
+        """The columns that have a dictionary here, which the replacement should have as well."""
+        return [self._new_name(name) for name in dictionary_columns(self.parquet)]
+
+    def _new_name(self, name: str) -> str:
+        return next((new for new, old in self.renames if old == name), name)
+
+    def key_batches(self, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """The key columns, in the file's order; one table of a file that lies in memory. groups: row groups, of one that doesn't."""
+        if self.whole:
+            yield self._keys
+        else:
+            yield from self.some_columns(self.shape.key, groups)
+
+    def some_columns(self, names: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """Some of the table's columns, as `batches` has all. groups: row groups, None for all or where the file is in memory."""
+        for table in self._tables(self._stored_names(names), groups):
+            yield self._conformed(table, names)
+
+    @cached_property
+    def _keys(self) -> pa.Table:
+        """Of a file that lies in memory: who searches it, and then takes its rows, has them decoded once."""
+        (table,) = self.some_columns(self.shape.key)
+        return table
+
+    def _stored_names(self, names: Sequence[str]) -> list[str]:
+        """What the columns are called in the file; those it hasn't are left out."""
+        stored = [dict(self.renames).get(name, name) for name in names]
+        return [name for name in stored if name in self.parquet.schema_arrow.names]
+
+    def _column_names(self) -> list[str] | None:
+        """Those of the shape's columns that the file has, as they stand there; None where it has no other ones, or none of them."""
+        wanted = {dict(self.renames).get(column.name, column.name) for column in self.shape.schema}
+        there = [name for name in self.parquet.schema_arrow.names if name in wanted]
+        return there if 0 < len(there) < len(self.parquet.schema_arrow.names) else None
+
+    def _conformed(self, table: pa.Table, names: Sequence[str]) -> pa.Table:
+        schema = tuple(column for column in self.shape.schema if column.name in names)
+        return conform(self._complete(table), schema, self.file.path)
+
+    @cached_property
+    def storable(self) -> dict[int, Struct]:
+        """The descriptions of the row groups that may stand in the file's replacement as they stand here, by their numbers."""
+        footer = None if self.whole or self.parquet.num_row_groups < 2 else stored_footer(self.parquet, self.shape.file_schema)
+        found: dict[int, Struct] = {}
+        for number, group in enumerate([] if footer is None else footer.children(4)):
+            span = bytes_of(group)
+            if span is not None and span[1] - span[0] >= LEAST_STORED_BYTES:
+                found[number] = group
+        return found
+
+    def chunks(self, start: int, stop: int) -> AbstractContextManager[Iterator[bytes]]:
+        """The file's bytes from `start` up to `stop`, a few megabytes at a time; the next ones are on their way."""
+
+        def fetch(span: tuple[int, int]) -> bytes:
+            with _told_of_the_lake(self.shape.table):
+                key = self.place.lake.key + self.file.path
+                return read_bytes(self.place.s3, self.place.lake.bucket, key, self.version, *span, self.file.etag or None)
+
+        spans = [(at, min(at + CHUNK_BYTES, stop)) for at in range(start, stop, CHUNK_BYTES)]
+        return in_order(fetch, spans, lambda span: span[1] - span[0])
+
+    def batches(self, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """All of the table's columns, in the lake's types and order; those the file hasn't are null. groups: row groups, None for all."""
+        names = set(self._stored_names(self.shape.key))
+        others = [name for name in self.parquet.schema_arrow.names if name not in names]
+        if "_keys" in self.__dict__ and others:
+            yield conform(self._with_keys(others), self.shape.schema, self.file.path)
+        else:
+            for table in self._tables(self._column_names(), groups):
+                yield conform(self._complete(table), self.shape.schema, self.file.path)
+
+    def _with_keys(self, others: list[str]) -> pa.Table:
+        """The other columns are read, those of the key are there."""
+        (table,) = self._tables(others)
+        rows = self._complete(table)
+        for name in self.shape.key:
+            if name not in rows.column_names:  # a partition column is there already
+                rows = rows.append_column(name, self._keys[name])
+        return rows
+
+    def _tables(self, columns: list[str] | None, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        where = f"s3://{self.place.lake.bucket}/{self.place.lake.key}{self.file.path}"
+        with _told_of_the_lake(self.shape.table):
+            if self.whole:
+                names = self.parquet.schema_arrow.names if columns is None else columns
+                yield read_columns(self.parquet, names, where)
+            else:
+                yield from read_rows(self.parquet, columns, where, groups=groups)
+
+    def _complete(self, table: pa.Table) -> pa.Table:
+        if self.renames:
+            table = table.rename_columns([self._new_name(name) for name in table.column_names])
+        return with_partition_columns(table, self.shape.partitioning, self.file.partition, self.shape.schema)
+
+
+@contextmanager
+def _told_of_the_lake(table: str) -> Iterator[None]:
+    """A file that is gone or changed is one of the lake's here, not one of DMS's: somebody deleted or overwrote it."""
+    try:
+        yield
+    except TableBlocked as error:
+        todo = f"`dmslake verify {shlex.quote(table)} --repair` restores data files that a person deleted; find out who writes there"
+        if error.code == "raw-file-gone":
+            raise TableBlocked(error.message, "data-file-gone", todo) from error
+        if error.code == "raw-file-changed":
+            raise TableBlocked(error.message, "data-file-changed", todo) from error
+        raise

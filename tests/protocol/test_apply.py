@@ -184,7 +184,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
     copied: list[int] = []
     stored = GroupSearch._stored
-    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number: (copied.append(number), stored(self, number))[1])
+    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number, *range_: (copied.append(number), stored(self, number, *range_))[1])
     return copied
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import weakref
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -83,6 +85,22 @@ def test_the_rows_are_the_same(case: Case, whole: bool, is_searched: bool) -> No
     assert rows.to_pylist() == [*kept.to_pylist()[:3], *new.to_pylist(), *kept.to_pylist()[3:]]
     assert rows.schema == arrow_schema(case.shape.schema)
     assert tally.all_hits().tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["in memory", "streamed"])
+def test_the_rows_of_a_merge_that_is_done_are_given_back_at_once(whole: bool) -> None:
+    """Not when the next garbage collection finds a cycle: a task merges hundreds of files."""
+    merge = CASES["plain"].merge(whole)
+    assert merge.has_hits()
+    list(merge.pieces(Tally()))
+    gone = weakref.ref(merge)
+
+    gc.disable()
+    try:
+        del merge
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_keys_of_a_file_in_memory_are_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:

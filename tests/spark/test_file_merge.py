@@ -88,11 +88,13 @@ def test_the_rows_are_the_same(case: Case, whole: bool, is_searched: bool) -> No
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["in memory", "streamed"])
-def test_the_rows_of_a_merge_that_is_done_are_given_back_at_once(whole: bool) -> None:
+def test_the_rows_of_a_merge_that_is_done_are_given_back_at_once(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not when the next garbage collection finds a cycle: a task merges hundreds of files."""
+    monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
     merge = CASES["plain"].merge(whole)
     assert merge.has_hits()
-    list(merge.pieces(Tally()))
+    kinds = {type(piece).__name__ for piece in merge.pieces(Tally())}
+    assert kinds == ({"Table"} if whole else {"Table", "StoredGroup"})
     gone = weakref.ref(merge)
 
     gc.disable()

@@ -89,7 +89,7 @@ def to_tidy(
 def _runs(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> Iterator[list[DataFile]]:
     """Lists of at least two files that may become one, all in `paths`, each file in one list at most."""
     for ranged in _by_partition(paths, table, key_types):
-        left = set(paths)
+        left = {path for _, path, _, _ in ranged if path in paths}
         for run in _ascending(paths, ranged):
             yield run
             left.difference_update(file.path for file in run)

@@ -24,13 +24,14 @@ from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.dictionaries import repeating_columns
 from glue_jobs.spark.dms_files import damage_named
 from glue_jobs.spark.row_batches import batch_rows_of
-from glue_jobs.spark.stored_groups import StoredGroup, are_alike, file_end, footer_of, moved
+from glue_jobs.spark.stored_groups import MOST_CHUNKS, StoredGroup, are_alike, file_end, footer_of, moved
 from glue_jobs.spark.thrift_compact import Struct
 
 METADATA = {"org.apache.spark.version": "3.5.6"}
 ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 WRITE_BYTES = 256 * 1024
+FEW_ROWS = 1024  # they don't tell whether a dictionary is worth it
 COMPRESSION_LEVELS = {"zstd": 1}
 # Of rows in memory to bytes in the file, until the first row group says it better.
 FIRST_RATIO = 0.3
@@ -112,10 +113,10 @@ class DataFileWriter:
         with group.chunks() as chunks:
             for chunk in chunks:
                 self._stream.write(chunk)
-        size = int(self._stream.tell()) - start
-        if size != group.stop - group.start:
-            raise ValueError(f"a row group of {group.stop - group.start} bytes came with {size}")
-        self._stored.append(moved(group.described, start - group.start))
+        size, described = int(self._stream.tell()) - start, group.described
+        if size != described.stop - described.start:
+            raise ValueError(f"a row group of {described.stop - described.start} bytes came with {size}")
+        self._stored.append(moved(described.struct, start - described.start))
         self._stored_bytes += size
         self.rows += group.rows
 
@@ -149,8 +150,11 @@ class DataFileWriter:
         """The columns to write with a dictionary."""
         if self._dictionary is False:
             return []
+        few = first is None or first.num_rows < FEW_ROWS
+        if few and self._dictionary is not True:
+            return list(self._dictionary)
         if first is None:
-            return [] if self._dictionary is True else list(self._dictionary)
+            return []
         return repeating_columns(first, None if self._dictionary is True else self._dictionary)
 
     def close(self) -> int:
@@ -220,6 +224,8 @@ class _Sink:
 
 def stored_footer(parquet: pq.ParquetFile, schema: Schema) -> Struct | None:
     """The footer of a data file whose row groups may be `put` into a file of this schema as they stand, None of any other."""
+    if parquet.num_row_groups * parquet.metadata.num_columns > MOST_CHUNKS:
+        return None
     footer = footer_of(parquet.metadata)
     return footer if are_alike(footer, _footer(schema)) else None
 
@@ -252,10 +258,10 @@ def _damage(name: str) -> AbstractContextManager[None]:
 
 
 def dictionary_columns(parquet: pq.ParquetFile) -> list[str]:
-    """The columns that the file's first row group has a dictionary for; a rewrite gives them one again."""
+    """The columns that the file's longest row group has a dictionary for; a rewrite gives them one again."""
     if not parquet.num_row_groups:
         return []
-    group = parquet.metadata.row_group(0)
+    group = max((parquet.metadata.row_group(number) for number in range(parquet.num_row_groups)), key=lambda each: int(each.num_rows))
     chunks = [group.column(index) for index in range(group.num_columns)]
     return [chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page]
 

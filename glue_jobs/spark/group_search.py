@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
@@ -11,65 +12,57 @@ import pyarrow as pa
 from glue_jobs.core.keys import Bound
 from glue_jobs.spark.key_columns import bounds
 from glue_jobs.spark.open_file import OpenFile
-from glue_jobs.spark.stored_groups import StoredGroup, bytes_of
+from glue_jobs.spark.stored_groups import StoredGroup
 
-HasHit = Callable[[pa.Table], bool]
+Range = tuple[Bound, Bound]
 
 
+@dataclass(frozen=True)
 class GroupSearch:
-    """The search of a file that is read in pieces, a row group after the other, once. columns: those that `has_hit` looks at. That is given
-    to each method: kept here, it would make a cycle with who keeps the search, whose rows would lie in memory until that is found.
+    """What a search of a file found. without_hit: the row groups that hold no row that is looked for, each with its key range, in a table
+    without a key an empty one."""
 
-    In a file without `storable` row groups nothing is searched, and all of it is decoded.
-    """
+    opened: OpenFile
+    without_hit: dict[int, Range]
 
-    def __init__(self, opened: OpenFile, columns: Sequence[str]) -> None:
-        self._opened = opened
-        self._columns = [*columns, *(name for name in opened.shape.key if name not in columns)]
-        self._found: dict[int, tuple[Bound, Bound]] | None = None
+    @classmethod
+    def of(cls, opened: OpenFile, columns: Sequence[str], has_hit: Callable[[pa.Table], bool]) -> GroupSearch:
+        """columns: those that `has_hit` looks at. The first row that is looked for ends the search of a row group. In a file of which none
+        is `storable` none is searched, and all are taken to hold one."""
+        columns = [*columns, *(name for name in opened.shape.key if name not in columns)]
+        numbers = range(opened.parquet.num_row_groups if opened.storable else 0)
+        found = {number: _range(opened, number, columns, has_hit) for number in numbers}
+        return cls(opened, {number: each for number, each in found.items() if each is not None})
 
-    def has_hits(self, has_hit: HasHit) -> bool:
-        """Whether any row is one that is looked for, of a file that has `storable` row groups."""
-        return len(self._without_hit(has_hit)) < self._opened.parquet.num_row_groups
+    def has_hits(self) -> bool:
+        return len(self.without_hit) < self.opened.parquet.num_row_groups
 
-    def runs(self, has_hit: HasHit) -> Iterator[StoredGroup | list[int] | None]:
+    def runs(self) -> Iterator[StoredGroup | list[int] | None]:
         """What becomes of the row groups, in their order: one that goes as it stands, or the numbers of some that are decoded; None for
         all of them."""
-        ranges = self._without_hit(has_hit) if self._opened.storable else {}
-        stored = self._opened.storable.keys() & ranges.keys()
+        stored = self.opened.storable.keys() & self.without_hit.keys()
         if not stored:
             yield None
             return
-        for is_stored, groups in groupby(range(self._opened.parquet.num_row_groups), stored.__contains__):
+        for is_stored, groups in groupby(range(self.opened.parquet.num_row_groups), stored.__contains__):
             if is_stored:
-                yield from (self._stored(number, *ranges[number]) for number in groups)
+                yield from map(self._stored, groups)
             else:
                 yield list(groups)
 
-    def _stored(self, number: int, low: Bound, high: Bound) -> StoredGroup:
-        described = self._opened.storable[number]
-        span = bytes_of(described)
-        assert span is not None  # or it would not be storable
-        rows = self._opened.parquet.metadata.row_group(number).num_rows
-        keys, chunks = partial(self._opened.key_batches, [number]), partial(self._opened.chunks, *span)
-        return StoredGroup(rows, low, high, *span, described, keys, chunks)
+    def _stored(self, number: int) -> StoredGroup:
+        opened, described = self.opened, self.opened.storable[number]
+        rows = opened.parquet.metadata.row_group(number).num_rows
+        keys, chunks = partial(opened.some_columns, opened.shape.key, [number]), partial(opened.chunks, described.start, described.stop)
+        return StoredGroup(rows, *self.without_hit[number], described, keys, chunks)
 
-    def _without_hit(self, has_hit: HasHit) -> dict[int, tuple[Bound, Bound]]:
-        """Those that hold no row that is looked for, each with its key range; in a table without a key that is empty."""
-        if self._found is None:
-            self._found = {}
-            for number in range(self._opened.parquet.num_row_groups):
-                ranges = self._ranges(number, has_hit)
-                if ranges:
-                    self._found[number] = min(low for low, _ in ranges), max(high for _, high in ranges)
-        return self._found
 
-    def _ranges(self, number: int, has_hit: HasHit) -> list[tuple[Bound, Bound]]:
-        """The key ranges of a row group's pieces; none where one of them has a hit: the row group is not read further then."""
-        key, ranges = self._opened.shape.key, []
-        batches = self._opened.key_batches if self._columns == list(key) else partial(self._opened.some_columns, self._columns)
-        for rows in batches(groups=[number]):
-            if has_hit(rows):
-                return []
-            ranges.append(bounds(rows, key) or ((), ()))
-        return ranges
+def _range(opened: OpenFile, number: int, columns: Sequence[str], has_hit: Callable[[pa.Table], bool]) -> Range | None:
+    """The key range of a row group's rows; None where one of them is looked for, and where there are none."""
+    key, ranges = opened.shape.key, []
+    batches = opened.key_batches if tuple(columns) == tuple(key) else partial(opened.some_columns, columns)
+    for rows in batches(groups=[number]):
+        if has_hit(rows):
+            return None
+        ranges.append(bounds(rows, key) or ((), ()))
+    return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None

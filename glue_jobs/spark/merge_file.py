@@ -58,7 +58,7 @@ class FileMerge:
         self._by_piece = not opened.whole and self._stop - self._start >= BATCH_ROWS
         self._code = net.code_of(opened.file.partition)
         self._found: np.ndarray[Any, Any] | None = None
-        self._groups = GroupSearch(opened, opened.shape.key)
+        self._groups: GroupSearch | None = None
 
     def has_hits(self) -> bool:
         """Whether any row of the file has a changed key. Reads the key columns only, and stops at the first hit; of a row group where the
@@ -66,7 +66,7 @@ class FileMerge:
         if self._stop <= self._start:
             return False
         if self._opened.storable:
-            return self._groups.has_hits(self._has_hit)
+            return self._searched_groups().has_hits()
         return any((found >= 0).any() for found in self._searched())
 
     def locate(self, tally: Tally) -> None:
@@ -81,7 +81,7 @@ class FileMerge:
 
     def pieces(self, tally: Tally) -> Iterator[pa.Table | StoredGroup]:
         """The same after `has_hits` said yes, but row groups without a changed key as they are stored, where that can be."""
-        for run in self._groups.runs(self._has_hit):
+        for run in self._searched_groups().runs():
             if isinstance(run, StoredGroup):
                 yield run
             else:
@@ -96,8 +96,10 @@ class FileMerge:
             dropped = _note_hits(positions, self._net, self._code, tally)
             yield _replaced(table, positions, dropped, self._net)
 
-    def _has_hit(self, keys: pa.Table) -> bool:
-        return bool((self._positions(keys) >= 0).any())
+    def _searched_groups(self) -> GroupSearch:
+        if self._groups is None:
+            self._groups = GroupSearch.of(self._opened, self._opened.shape.key, lambda keys: bool((self._positions(keys) >= 0).any()))
+        return self._groups
 
     def _searched(self) -> Iterator[np.ndarray[Any, Any]]:
         """The positions of all rows, a piece at a time; a file in memory is one piece."""

@@ -22,8 +22,7 @@ from glue_jobs.spark.partition_columns import with_partition_columns
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_batches import decoded_bytes
 from glue_jobs.spark.side_by_side import in_order
-from glue_jobs.spark.stored_groups import LEAST_STORED_BYTES, bytes_of
-from glue_jobs.spark.thrift_compact import Struct
+from glue_jobs.spark.stored_groups import LEAST_STORED_BYTES, Described, described_groups
 
 # A file that is small only because it is compressed well is read in pieces.
 WHOLE_RATIO = 4
@@ -102,15 +101,13 @@ class OpenFile:
         return conform(self._complete(table), schema, self.file.path)
 
     @cached_property
-    def storable(self) -> dict[int, Struct]:
-        """The descriptions of the row groups that may stand in the file's replacement as they stand here, by their numbers."""
-        footer = None if self.whole or self.parquet.num_row_groups < 2 else stored_footer(self.parquet, self.shape.file_schema)
-        found: dict[int, Struct] = {}
-        for number, group in enumerate([] if footer is None else footer.children(4)):
-            span = bytes_of(group)
-            if span is not None and span[1] - span[0] >= LEAST_STORED_BYTES:
-                found[number] = group
-        return found
+    def storable(self) -> dict[int, Described]:
+        """The row groups that may stand in the file's replacement as they stand here, by their numbers; none of a file in memory."""
+        if self.whole or self.parquet.num_row_groups < 2 or self.file.size_bytes <= self.place.limits.stream_file_bytes:
+            return {}
+        footer = stored_footer(self.parquet, self.shape.file_schema)
+        groups = {} if footer is None else described_groups(footer)
+        return {number: group for number, group in groups.items() if group.stop - group.start >= LEAST_STORED_BYTES}
 
     def chunks(self, start: int, stop: int) -> AbstractContextManager[Iterator[bytes]]:
         """The file's bytes from `start` up to `stop`, a few megabytes at a time; the next ones are on their way."""

@@ -1,7 +1,8 @@
 """Row groups that go from a data file to its replacement as they stand: neither decoded nor encoded, the new footer says where they are.
 
-A batch of new rows' changes meets the end of a table's last file. What is before it need not be worked on, only be copied. Of the footer
-(parquet.thrift) nothing but places in the file is changed, so what this program does not know of is kept, statistics too.
+A batch of new rows' changes meets the end of a table's last file. What is before it need not be worked on, only be copied. What the footer
+says of a row group (parquet.thrift) goes along, statistics too; only its places in the file become others, and what stands elsewhere in the
+old file, page indexes and Bloom filters, is left out.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from glue_jobs.spark.thrift_compact import I16, I64, LIST, STRUCT, Struct, read_
 
 # Smaller ones are decoded: together with what is written before them they become larger ones, and a request is not worth their bytes.
 LEAST_STORED_BYTES = 1024 * 1024
+# Of a footer that is looked at: reading and writing one of so many columns of row groups takes a second.
+MOST_CHUNKS = 5000
+MOST_GAP_BYTES = 64 * 1024  # between the pages of two columns
 
 _MAGIC = b"PAR1"
 _WRITER = b"parquet-cpp-arrow version "
@@ -30,16 +34,22 @@ _SIZE, _PAGES, _DICTIONARY, _OFFSETS, _BLOOM = 7, 9, 11, (9, 10, 11), (14, 15)  
 
 
 @dataclass(frozen=True)
+class Described:
+    """What a footer says of a row group, and the range of its bytes in the file (start, stop)."""
+
+    struct: Struct
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
 class StoredGroup:
-    """A row group without a changed key. low, high: its key range. start, stop: its bytes in the file. keys: reads its keys; chunks: opens
-    its bytes, a few at a time."""
+    """A row group without a changed key. low, high: its key range. keys: reads its keys; chunks: opens its bytes, a few at a time."""
 
     rows: int
     low: Bound
     high: Bound
-    start: int
-    stop: int
-    described: Struct
+    described: Described
     keys: Callable[[], Iterable[pa.Table]]
     chunks: Callable[[], AbstractContextManager[Iterable[bytes]]]
 
@@ -62,43 +72,60 @@ def are_alike(footer: Struct, ours: Struct) -> bool:
     )
 
 
-def bytes_of(group: Struct) -> tuple[int, int] | None:
-    """The range (start, stop) of the row group's pages; None where it can't be copied: other bytes lie among them, or some elsewhere."""
+def described_groups(footer: Struct) -> dict[int, Described]:
+    """The row groups that can be copied, by their numbers."""
+    found = {number: _described(group) for number, group in enumerate(footer.children(_GROUPS))}
+    return {number: each for number, each in found.items() if each is not None}
+
+
+def _described(group: Struct) -> Described | None:
+    """None where it can't be copied: it is empty, or its pages don't lie together."""
     spans = []
     for chunk in group.children(_COLUMNS):
         if _PATH in chunk.fields or any(each in chunk.fields for each in _ENCRYPTION):
             return None
-        for column in chunk.children(_COLUMN):
-            start = min(column.value(at) for at in (_PAGES, _DICTIONARY) if column.value(at, 0) > 0)
-            spans.append((start, start + column.value(_SIZE)))
-    if len(spans) != len(group.children(_COLUMNS)) or not spans or any(before[1] != after[0] for before, after in pairwise(spans)):
+        start = _first_byte(chunk)
+        spans.append((start, start + sum(column.value(_SIZE) for column in chunk.children(_COLUMN))))
+    # Older versions of the library write what the footer says of a chunk behind it too.
+    if not spans or spans[0][0] <= 0 or not all(0 <= after[0] - before[1] <= MOST_GAP_BYTES for before, after in pairwise(spans)):
         return None
-    return spans[0][0], spans[-1][1]
+    return Described(group, spans[0][0], spans[-1][1])
+
+
+def _first_byte(chunk: Struct) -> int:
+    """Of a column's pages; 0 where it has none."""
+    offsets = [column.value(at, 0) for column in chunk.children(_COLUMN) for at in (_PAGES, _DICTIONARY)]
+    return min((offset for offset in offsets if offset > 0), default=0)
 
 
 def moved(group: Struct, by: int) -> Struct:
-    """Its description, so many bytes further on in a file; without page indexes and Bloom filters, which stand elsewhere and don't move."""
-    out = read_struct(write_struct(group))
-    _shift(out, (_GROUP_OFFSET,), by)
-    for chunk in out.children(_COLUMNS):
-        chunk.drop(*_INDEXES)
-        _shift(chunk, (_CHUNK_OFFSET,), by)
-        for column in chunk.children(_COLUMN):
-            column.drop(*_BLOOM)
-            _shift(column, _OFFSETS, by)
+    """What is said of it so many bytes further on in a file; `group` stays as it is."""
+    chunks = [_moved_chunk(chunk, by) for chunk in group.children(_COLUMNS)]
+    return _shifted(Struct({**group.fields, _COLUMNS: (LIST, (STRUCT, chunks))}), (_GROUP_OFFSET,), by)
+
+
+def _moved_chunk(chunk: Struct, by: int) -> Struct:
+    out = Struct(dict(chunk.fields))
+    out.drop(*_INDEXES)
+    out.fields[_CHUNK_OFFSET] = (I64, 0)  # out of use: where the chunk was described once more
+    for column in chunk.children(_COLUMN):
+        there = _shifted(Struct(dict(column.fields)), _OFFSETS, by)
+        there.drop(*_BLOOM)
+        out.fields[_COLUMN] = (STRUCT, there)
     return out
 
 
-def _shift(node: Struct, keys: Sequence[int], by: int) -> None:
+def _shifted(node: Struct, keys: Sequence[int], by: int) -> Struct:
     for key in keys:
         if node.value(key, 0) > 0:  # some writers leave 0 where nobody looks
             node.fields[key] = (I64, node.value(key) + by)
+    return node
 
 
 def file_end(written: pq.FileMetaData, stored: Iterable[Struct]) -> bytes:
     """What ends the file in which row groups were written and others were put as they stood: footer, its length, the magic bytes."""
     footer = footer_of(written)
-    groups = sorted([*footer.children(_GROUPS), *stored], key=lambda group: (bytes_of(group) or (0, 0))[0])
+    groups = sorted([*footer.children(_GROUPS), *stored], key=lambda group: min(map(_first_byte, group.children(_COLUMNS))))
     numbered = [_numbered(group, number) for number, group in enumerate(groups)]
     footer.fields[_GROUPS] = (LIST, (STRUCT, numbered))
     footer.fields[_ROWS] = (I64, sum(group.value(_GROUP_ROWS) for group in groups))

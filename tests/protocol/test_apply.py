@@ -184,7 +184,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
     copied: list[int] = []
     stored = GroupSearch._stored
-    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number, *range_: (copied.append(number), stored(self, number, *range_))[1])
+    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number: (copied.append(number), stored(self, number))[1])
     return copied
 
 
@@ -368,7 +368,8 @@ def test_an_erased_key_that_a_correction_brings_back_is_reported(make: MakeTable
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_corrections_one_after_the_other(make: MakeTable, tmp_path: Path, seed: int, small_groups: list[int]) -> None:
+@pytest.mark.usefixtures("small_groups")
+def test_any_corrections_one_after_the_other(make: MakeTable, tmp_path: Path, seed: int) -> None:
     """With and without partitions and a primary key, in memory and in pieces: always the oracle's rows."""
     choose = random.Random(seed)
     keyed = seed % 2 == 0
@@ -389,4 +390,3 @@ def test_any_corrections_one_after_the_other(make: MakeTable, tmp_path: Path, se
         assert table.rows() == after
         rows = after
     assert table.verify() == []
-    assert small_groups

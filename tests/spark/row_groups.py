@@ -8,7 +8,7 @@ from typing import Any
 
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.data_files import read_data_file, stored_footer
-from glue_jobs.spark.stored_groups import StoredGroup, bytes_of
+from glue_jobs.spark.stored_groups import StoredGroup, described_groups
 
 
 def stored_group(data: bytes, number: int, schema: Schema, low: Any = (), high: Any = ()) -> StoredGroup:
@@ -16,10 +16,8 @@ def stored_group(data: bytes, number: int, schema: Schema, low: Any = (), high: 
     parquet = read_data_file(io.BytesIO(data))
     footer = stored_footer(parquet, schema)
     assert footer is not None
-    described = footer.children(4)[number]
-    span = bytes_of(described)
-    assert span is not None
-    start, stop = span
+    described = described_groups(footer)[number]
+    start, stop = described.start, described.stop
     middle = (start + stop) // 2
     rows = parquet.metadata.row_group(number).num_rows
-    return StoredGroup(rows, low, high, start, stop, described, list, lambda: nullcontext([data[start:middle], data[middle:stop]]))
+    return StoredGroup(rows, low, high, described, list, lambda: nullcontext([data[start:middle], data[middle:stop]]))

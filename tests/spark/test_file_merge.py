@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from glue_jobs.core.keys import encode_bound
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.partitioning import PartitionField
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import DataFile
@@ -56,7 +57,7 @@ class Case:
         low, high = (encode_bound(self.shape.key_types, bound, upper=upper) for bound, upper in zip(found, (False, True), strict=True))
         partition = ("north",) if self.shape.partitioning else ()
         file = DataFile("f.parquet", len(data.getvalue()), 10, partition=partition, low=low, high=high)
-        place: Any = SimpleNamespace(lake=S3Uri("lake", "t/"))
+        place: Any = SimpleNamespace(lake=S3Uri("lake", "t/"), limits=Limits(stream_file_bytes=0))
         parquet = read_data_file(data, "f.parquet", streamed=not whole)
         changes = self.rows([3, 5, 77], "new").append_column(OP, pa.array([UPDATE, DELETE, UPDATE], pa.int8()))
         return FileMerge(OpenFile(place, self.shape, file, parquet, whole, self.stored), net_changes(changes, self.shape))

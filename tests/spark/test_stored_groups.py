@@ -18,8 +18,8 @@ from glue_jobs.spark import data_files, open_file, stored_groups
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_files import DataFileWriter, read_data_file, stored_footer
 from glue_jobs.spark.group_search import GroupSearch
-from glue_jobs.spark.stored_groups import bytes_of, file_end, footer_of, moved
-from glue_jobs.spark.thrift_compact import BINARY, I64, Struct, read_struct, write_struct
+from glue_jobs.spark.stored_groups import Described, described_groups, file_end, footer_of, moved
+from glue_jobs.spark.thrift_compact import BINARY, I64, LIST, STRUCT, Struct, read_struct, write_struct
 from tests.spark.row_groups import stored_group
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
@@ -91,8 +91,10 @@ def test_how_large_a_file_gets_is_guessed_from_what_was_written() -> None:
 def test_bytes_that_are_missing_are_no_row_group() -> None:
     group = stored_group(file_of(0, GROUP), 0, SCHEMA)
 
-    with pytest.raises(ValueError, match=f"a row group of {group.stop + 1 - group.start} bytes came with {group.stop - group.start}"):
-        DataFileWriter(io.BytesIO(), SCHEMA).put(replace(group, stop=group.stop + 1))
+    size, longer = group.described.stop - group.described.start, replace(group.described, stop=group.described.stop + 1)
+
+    with pytest.raises(ValueError, match=f"a row group of {size + 1} bytes came with {size}"):
+        DataFileWriter(io.BytesIO(), SCHEMA).put(replace(group, described=longer))
 
 
 def test_a_footer_that_counts_other_rows_is_not_written() -> None:
@@ -138,16 +140,67 @@ def group_of(data: bytes) -> Struct:
     return footer_of(read_data_file(io.BytesIO(data)).metadata).children(4)[0]
 
 
-def test_where_pages_of_a_row_group_do_not_lie_together_it_is_not_copied() -> None:
-    whole = group_of(file_of(0, 10))
-    gap, elsewhere, hidden = (read_struct(write_struct(whole)) for _ in range(3))
-    gap.children(1)[1].children(3)[0].fields[7] = (I64, 1)
-    gap.children(1)[0].children(3)[0].fields[7] = (I64, 1)
-    elsewhere.children(1)[0].fields[1] = (BINARY, b"other.parquet")
-    hidden.children(1)[0].fields[9] = (BINARY, b"?")
+def changed(group: Struct, column: int, **fields: Any) -> Struct:
+    """The row group with other fields in what is said of a column, or (chunk_…) of its chunk."""
+    out = read_struct(write_struct(group))
+    chunk = out.children(1)[column]
+    for name, value in fields.items():
+        (chunk if name.startswith("chunk") else chunk.children(3)[0]).fields[int(name.rsplit("_", 1)[1])] = value
+    return out
 
-    assert bytes_of(whole) is not None
-    assert bytes_of(gap) is bytes_of(elsewhere) is bytes_of(hidden) is None
+
+def copied(group: Struct) -> dict[int, Described]:
+    return described_groups(Struct({4: (LIST, (STRUCT, [group]))}))
+
+
+def test_where_pages_of_a_row_group_do_not_lie_together_it_is_not_copied() -> None:
+    """A small gap is none: pyarrow 17 says there what the footer says too."""
+    whole = group_of(file_of(0, 10))
+    (size,) = [column.value(7) for column in whole.children(1)[0].children(3)]
+    later = whole.children(1)[1].children(3)[0].value(9)
+
+    assert copied(whole)
+    assert copied(changed(whole, 1, pages_9=(I64, later + 500)))
+    assert not copied(changed(whole, 1, pages_9=(I64, later + stored_groups.MOST_GAP_BYTES + 1)))
+    assert not copied(changed(whole, 0, size_7=(I64, size + 1)))
+    assert not copied(changed(whole, 0, chunk_path_1=(BINARY, b"other.parquet")))
+    assert not copied(changed(whole, 0, chunk_encrypted_9=(BINARY, b"?")))
+
+
+def test_an_empty_row_group_is_not_copied() -> None:
+    """pyarrow writes one for a table without rows, and says that its pages are nowhere."""
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, arrow_schema(SCHEMA), store_schema=False, use_dictionary=False) as writer:
+        for table in (rows(0, 10), rows(0, 0), rows(10, 20)):
+            writer.write_table(table)
+    footer = stored_footer(read_data_file(io.BytesIO(sink.getvalue())), SCHEMA)
+
+    assert footer is not None
+    assert len(footer.children(4)) == 3
+    assert described_groups(footer).keys() == {0, 2}
+
+
+def test_a_footer_of_very_many_columns_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take longer than the rows."""
+    parquet = read_data_file(io.BytesIO(file_of(0, 3 * GROUP)))
+    monkeypatch.setattr(data_files, "MOST_CHUNKS", 6)
+    assert stored_footer(parquet, SCHEMA) is not None
+    monkeypatch.setattr(data_files, "MOST_CHUNKS", 5)
+    assert stored_footer(parquet, SCHEMA) is None
+
+
+def test_a_few_rows_before_a_stored_row_group_do_not_lose_dictionaries() -> None:
+    """Neither for the rows after it, nor for those of the next rewrite, which looks at the longest row group."""
+    source, sink = file_of(0, GROUP), io.BytesIO()
+    writer = DataFileWriter(sink, SCHEMA, dictionary=["text"])
+    writer.write(rows(0, 3))
+    writer.put(stored_group(source, 0, SCHEMA))
+    writer.write(rows(0, 2000))
+    writer.close()
+
+    parquet = read_data_file(io.BytesIO(sink.getvalue()))
+    assert [parquet.metadata.row_group(number).column(1).has_dictionary_page for number in range(3)] == [True, True, True]
+    assert data_files.dictionary_columns(parquet) == ["text"]
 
 
 def test_page_indexes_and_filters_stay_behind() -> None:
@@ -161,6 +214,7 @@ def test_page_indexes_and_filters_stay_behind() -> None:
     there = moved(group, 1000)
 
     assert {4, 5, 6, 7} <= set(group.children(1)[0].fields)
+    assert there.children(1)[0].value(2) == 0
     assert not {4, 5, 6, 7} & set(there.children(1)[0].fields)
     assert 14 not in there.children(1)[0].children(3)[0].fields
     assert there.children(1)[0].children(3)[0].value(9) == column.value(9) + 1000
@@ -215,9 +269,8 @@ def pages(table: WorkTable) -> list[bytes]:
     """The bytes of each row group of the table's only file."""
     (path,) = table.snapshot().files
     data = read_bytes(table.clients.s3, table.out_path.bucket, table.out_path.key + path)
-    groups = footer_of(read_data_file(io.BytesIO(data)).metadata).children(4)
-    spans = [bytes_of(group) for group in groups]
-    return [data[span[0] : span[1]] for span in spans if span]
+    groups = described_groups(footer_of(read_data_file(io.BytesIO(data)).metadata))
+    return [data[group.start : group.stop] for group in groups.values()]
 
 
 def test_only_the_row_groups_with_changed_keys_are_decoded(table: WorkTable, decoded: list[int]) -> None:
@@ -318,7 +371,7 @@ def test_the_lake_table_is_the_source_table_whatever_is_copied(
     choose = random.Random(seed)
     stored: list[int] = []
     as_stored = GroupSearch._stored
-    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number, *range_: (stored.append(number), as_stored(self, number, *range_))[1])
+    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number: (stored.append(number), as_stored(self, number))[1])
     table = new_table(primary_key=primary_key)
     source = {number: (number, f"{number * 7919 % 400:03}", 0) for number in range(400)}
     table.load(list(source.values()))

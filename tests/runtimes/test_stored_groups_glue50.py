@@ -1,0 +1,74 @@
+"""Row groups are copied on the Arrow of Glue 5.0 too, which writes another footer: its own and those of the newest."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from tests.runtimes.spark_runtime import GLUE_50, INSTALL_SECONDS
+from tests.spark.test_stored_groups import GROUP, file_of, rows
+
+SECONDS = 120
+GROUPS = 4
+# Copies the row groups 0 and 2 of each file as they stand, and writes the rows of the others anew.
+SCRIPT = """
+import io, sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pyarrow as pa
+
+from glue_jobs.core.schema import Column
+from glue_jobs.spark.data_files import DataFileWriter, read_data_file, stored_footer
+from glue_jobs.spark.stored_groups import StoredGroup, described_groups
+
+folder, size = Path(sys.argv[1]), int(sys.argv[2])
+SCHEMA = (Column("n", "bigint"), Column("text", "string"))
+
+
+def write(name, pieces):
+    with open(folder / name, "wb") as out:
+        writer = DataFileWriter(out, SCHEMA, row_group_rows=size, dictionary=["text"])
+        for piece in pieces:
+            writer.put(piece) if isinstance(piece, StoredGroup) else writer.write(piece)
+        writer.close()
+
+
+newest = read_data_file(str(folder / "newest.parquet"))
+write("own.parquet", [newest.read()])
+for name in ("newest", "own"):
+    parquet, data = read_data_file(str(folder / f"{name}.parquet")), (folder / f"{name}.parquet").read_bytes()
+    pieces = [parquet.read_row_group(number) for number in range(parquet.num_row_groups)]
+    for number, group in described_groups(stored_footer(parquet, SCHEMA)).items():
+        if number in (0, 2):
+            chunks = lambda group=group: nullcontext([data[group.start : group.stop]])
+            pieces[number] = StoredGroup(pieces[number].num_rows, (), (), group, list, chunks)
+    assert [isinstance(piece, StoredGroup) for piece in pieces] == [True, False, True, False], name
+    write(f"{name}-copied.parquet", pieces)
+print(pa.__version__)
+"""
+
+
+@pytest.mark.timeout(INSTALL_SECONDS + SECONDS)
+def test_arrow_17_copies_row_groups(built: Path, tmp_path: Path) -> None:
+    (tmp_path / "newest.parquet").write_bytes(file_of(0, GROUPS * GROUP))
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+
+    done = subprocess.run(
+        [GLUE_50.folder() / "python", script, tmp_path, str(GROUP)],
+        env={"PYTHONPATH": str(built / "dmslake.zip")}, capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["17.0.0"]
+    for name in ("newest", "own"):
+        path = tmp_path / f"{name}-copied.parquet"
+        assert pq.read_table(path).equals(rows(0, GROUPS * GROUP))
+        with duckdb.connect() as connection:
+            found = connection.execute(f"SELECT count(*), sum(n), max(text) FROM read_parquet('{path}') WHERE n >= {GROUP}").fetchone()
+        assert found == (3 * GROUP, sum(range(GROUP, 4 * GROUP)), "text 6")

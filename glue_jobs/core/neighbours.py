@@ -30,7 +30,7 @@ MANY_FILES = 8  # of a partition, that no batch had a reason to join: fewer harm
 
 
 def is_ascending(group: Group, key_types: Sequence[str]) -> bool:
-    """Whether its files follow on each other, or lie across each other."""
+    """Whether its files follow on each other; those of any other group lie across each other."""
     bounds = [(decode_bound(key_types, file.low), decode_bound(key_types, file.high)) for file in group]
     return all(high and low and low[: len(high)] > high for (_, high), (low, _) in zip(bounds, bounds[1:]))
 

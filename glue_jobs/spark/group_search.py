@@ -35,7 +35,9 @@ class GroupSearch:
         return cls(opened, {number: each for number, each in found.items() if each is not None})
 
     def has_hits(self) -> bool:
-        return len(self.without_hit) < self.opened.parquet.num_row_groups
+        """Whether a row group holds a row that is looked for; an empty one does not."""
+        metadata = self.opened.parquet.metadata
+        return any(number not in self.without_hit and metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
 
     def runs(self) -> Iterator[StoredGroup | list[int] | None]:
         """What becomes of the row groups, in their order: one that goes as it stands, or the numbers of some that are decoded; None for

@@ -31,7 +31,7 @@ CHUNK_BYTES = 4 * 1024 * 1024  # of a row group that is copied: several requests
 
 @dataclass(frozen=True)
 class OpenFile:
-    """A data file opened for merging: small ones lie in memory, big ones are read by ranges.
+    """A data file opened: small ones lie in memory, big ones are read by ranges.
 
     whole: its rows are taken all at once. renames: new name → name in older files, for a change that renames a column. version: of the key,
     for a file that is hidden.
@@ -54,7 +54,8 @@ class OpenFile:
         with _told_of_the_lake(shape.table):
             source = open_object(place.s3, bucket, key, file.size_bytes, etag=file.etag or None, version=version, whole_up_to=limit)
             parquet = read_data_file(source, file.path, streamed=file.size_bytes > limit)
-            # Of two row groups of ours that follow each other the rows take more than one may, whatever their dictionaries make of them.
+            # Of two row groups of ours that follow each other the rows take more than one may, whatever their dictionaries make of them;
+            # unless one ended early, before a row group that was copied: then a file is read in pieces that need not be.
             least = parquet.num_row_groups // 2 * ROW_GROUP_BYTES if change_in_name(file.path) else 0
             is_whole = file.size_bytes <= limit and max(least, decoded_bytes(parquet)) <= WHOLE_RATIO * limit
             return cls(place, shape, file, parquet, is_whole, renames, version)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import random
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,17 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from glue_jobs.aws.objects import read_bytes
 from glue_jobs.core.schema import Column, Schema
-from glue_jobs.spark import data_files, open_file, stored_groups
+from glue_jobs.spark import data_files, stored_groups
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_files import DataFileWriter, read_data_file, stored_footer
-from glue_jobs.spark.group_search import GroupSearch
 from glue_jobs.spark.stored_groups import Described, described_groups, file_end, footer_of, moved
 from glue_jobs.spark.thrift_compact import BINARY, I64, LIST, STRUCT, Struct, read_struct, write_struct
 from tests.spark.row_groups import stored_group
-from tests.spark.tables import WorkTable
-from tests.work_tables import MakeTable
 
 SCHEMA: Schema = (Column("n", "bigint"), Column("text", "string"))
 GROUP = 50
@@ -39,9 +33,6 @@ def file_of(start: int, stop: int, **options: Any) -> bytes:
     writer.write(rows(start, stop))
     writer.close()
     return sink.getvalue()
-
-
-# --- one file
 
 
 def test_written_and_stored_row_groups_take_turns() -> None:
@@ -229,166 +220,3 @@ def test_ordinals_end_where_they_have_no_more_bits() -> None:
     footer = read_struct(file_end(metadata, [group] * 2**15))
 
     assert [each.value(7) for each in footer.children(4)[-2:]] == [2**15 - 1, None]
-
-
-# --- a table
-
-
-@pytest.fixture
-def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", GROUP)
-    monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
-
-
-@pytest.fixture
-def table(new_table: MakeTable, small_groups: None) -> WorkTable:
-    """One data file with ten row groups of 50 rows."""
-    table = new_table()
-    table.load([(number, "old", 0) for number in range(500)])
-    table.sync(**IN_PIECES)
-    assert [file.rows for file in table.snapshot().files.values()] == [500]
-    return table
-
-
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The row groups of which more was decoded than keys."""
-    numbers: list[int] = []
-    read = open_file.read_rows
-
-    def noted(parquet: Any, columns: Any, name: str = "", groups: Any = None) -> Iterator[pa.Table]:
-        if columns != ["id"]:
-            numbers.extend(range(parquet.num_row_groups) if groups is None else groups)
-        return read(parquet, columns, name, groups=groups)
-
-    monkeypatch.setattr(open_file, "read_rows", noted)
-    return numbers
-
-
-def pages(table: WorkTable) -> list[bytes]:
-    """The bytes of each row group of the table's only file."""
-    (path,) = table.snapshot().files
-    data = read_bytes(table.clients.s3, table.out_path.bucket, table.out_path.key + path)
-    groups = described_groups(footer_of(read_data_file(io.BytesIO(data)).metadata))
-    return [data[group.start : group.stop] for group in groups.values()]
-
-
-def test_only_the_row_groups_with_changed_keys_are_decoded(table: WorkTable, decoded: list[int]) -> None:
-    before = pages(table)
-    table.cdc([("U", (120, "new", 1)), ("D", (130, "", 0)), ("U", (499, "new", 1)), ("I", (1000, "new", 1))])
-
-    table.sync(**IN_PIECES)
-
-    assert decoded == [2, 9]
-    assert table.counts() == (1, 2, 1)
-    expected = {number: (number, "old", 0) for number in range(500) if number != 130} | {120: (120, "new", 1), 499: (499, "new", 1)}
-    assert sorted(table.rows()) == [*sorted(expected.values()), (1000, "new", 1)]
-    assert sorted(file.rows for file in table.snapshot().files.values()) == [1, 499]
-    table.check_files()
-    table.check_folder()
-    kept = [page for number, page in enumerate(before) if number not in (2, 9)]
-    larger = max(table.snapshot().files.values(), key=lambda file: file.rows)
-    data = read_bytes(table.clients.s3, table.out_path.bucket, table.out_path.key + larger.path)
-    assert all(page in data for page in kept)
-
-
-def test_a_file_without_a_changed_key_stays(table: WorkTable, decoded: list[int]) -> None:
-    files = set(table.snapshot().files)
-    table.cdc([("D", (number, "", 0)) for number in (-5, 1000)])
-
-    table.sync(**IN_PIECES)
-
-    assert decoded == []
-    assert set(table.snapshot().files) == files
-
-
-def test_a_row_group_whose_rows_all_go_is_no_more(table: WorkTable) -> None:
-    before = pages(table)
-    table.cdc([("D", (number, "", 0)) for number in range(50, 100)])
-
-    table.sync(**IN_PIECES)
-
-    assert pages(table) == [before[0], *before[2:]]
-    table.check_files()
-
-
-def test_a_column_that_comes_has_all_row_groups_decoded(table: WorkTable, decoded: list[int]) -> None:
-    """Those that stand there do not have it."""
-    columns = pa.schema([("id", pa.int64()), ("name", pa.string()), ("qty", pa.int32()), ("more", pa.string())])
-    table.cdc([("U", (120, "new", 1, "more"))], columns=columns)
-
-    table.sync(**IN_PIECES)
-
-    assert sorted(set(decoded)) == list(range(10))
-    assert sorted(row for row in table.rows() if row[3]) == [(120, "new", 1, "more")]
-    table.check_files()
-
-
-def test_small_row_groups_are_decoded_and_come_together(table: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often their neighbour grows, there are not more and more of them."""
-    least = len(pages(table)[0]) // 2
-    monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", least)
-    for turn in range(12):
-        table.cdc([("U", (120, f"{'new' * turn}", turn))])
-        table.sync(**IN_PIECES)
-
-    sizes = [len(page) for page in pages(table)]
-    assert len(sizes) == 10
-    assert table.read().num_rows == 500
-
-
-def test_a_file_that_changes_while_it_is_copied_leaves_nothing_behind(table: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does any other failure; the next run takes the batch."""
-    before = table.visible()
-    table.cdc([("U", (120, "new", 1))])
-    read, spans = open_file.read_bytes, []
-
-    def fails(*arguments: Any, **more: Any) -> bytes:
-        spans.append(arguments)
-        if len(spans) == 6:
-            raise OSError("the connection was lost")
-        return read(*arguments, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(open_file, "read_bytes", fails)
-        assert table.run(**IN_PIECES) != 0
-
-    assert len(spans) == 6
-    assert table.open_uploads() == []
-    assert table.visible() == before
-    table.sync(**IN_PIECES)
-    assert [row for row in table.rows() if row[1] == "new"] == [(120, "new", 1)]
-    table.check_files()
-    table.check_folder()
-
-
-@pytest.mark.parametrize("primary_key", ["id", "name", "name,id"])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_lake_table_is_the_source_table_whatever_is_copied(
-    new_table: MakeTable, small_groups: None, monkeypatch: pytest.MonkeyPatch, primary_key: str, seed: int
-) -> None:
-    """Batches near each other and far apart, keys in the file's order and in none, with key filters where those are made."""
-    choose = random.Random(seed)
-    stored: list[int] = []
-    as_stored = GroupSearch._stored
-    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number: (stored.append(number), as_stored(self, number))[1])
-    table = new_table(primary_key=primary_key)
-    source = {number: (number, f"{number * 7919 % 400:03}", 0) for number in range(400)}
-    table.load(list(source.values()))
-    table.sync(**IN_PIECES)
-    for turn in range(6):
-        start, spread = choose.randrange(400), choose.choice([5, 40, 400])
-        for number in {choose.randrange(start, start + spread) for _ in range(choose.randint(1, 12))}:
-            if number in source and choose.random() < 0.4:
-                table.cdc([("D", source.pop(number))])
-            else:
-                row = (number, f"{number * 7919 % 400:03}" if number < 400 else f"x{number}", turn + 1)
-                table.cdc([("U" if number in source else "I", row)])
-                source[number] = row
-
-        table.sync(**{**IN_PIECES, "small_file_bytes": choose.choice(["0", "1000000"])})
-
-        assert sorted(table.rows()) == sorted(source.values())
-        table.check_files()
-        table.check_folder()
-    assert stored

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glue_jobs.core.bins import pack
+from glue_jobs.core.bins import bins_of_slots
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.spark.engine import Engines, Shared, chain
 from glue_jobs.spark.given_rows import GivenRows, chosen, texts_of
-from glue_jobs.spark.locate import BINS_PER_SLOT, GivenKeys, Located, Places, candidates_by_range, column_batches, locate, unpack_keys
+from glue_jobs.spark.locate import GivenKeys, Located, Places, candidates_by_range, column_batches, locate, unpack_keys
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape
 
@@ -146,8 +146,8 @@ def _check_not_taken(engines: Engines, place: Place, plan: ApplyPlan, files: Seq
     candidates = candidates_by_range(keys, plan.shape, files)
     engine = engines.for_files(sum(each.file.size_bytes for each in candidates))
     shared = engine.share(pickle.dumps((plan.given.keys.pack(), keys.pack())), _unpack_both)
-    bins = pack(candidates, lambda each: each.file.size_bytes, engine.slots * BINS_PER_SLOT)
-    taken = chain(engine.map(_TakenTask(place, plan.shape, shared), [tuple(some) for some in bins]))
+    bins = bins_of_slots(candidates, lambda each: each.file.size_bytes, engine.slots)
+    taken = chain(engine.map(_TakenTask(place, plan.shape, shared), bins))
     if taken:
         raise _taken(plan.shape, keys, np.unique(np.array(taken)))
 

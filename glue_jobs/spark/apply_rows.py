@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from glue_jobs.aws.erased import erase_records
-from glue_jobs.core.bins import pack
+from glue_jobs.core.bins import BINS_PER_SLOT, bins_of_slots
 from glue_jobs.core.erasure import BACK, texts_among
 from glue_jobs.core.given import ATTACHED, DELETES, INSERTS, UPDATES
 from glue_jobs.core.ids import attachment_name
@@ -31,7 +31,7 @@ from glue_jobs.spark.group_search import GroupSearch
 from glue_jobs.spark.joined_files import Joining, of_groups, to_join
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.key_notes import KeyNotes, Noting
-from glue_jobs.spark.locate import BINS_PER_SLOT, GivenKeys, Places, packed, unpack_keys
+from glue_jobs.spark.locate import GivenKeys, Places, packed, unpack_keys
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
@@ -129,10 +129,11 @@ def rewrite(engine: Engine, place: Place, plan: ApplyPlan) -> list[DataFile]:
     homes, partitions, codes = _homes(plan, written, key_of, place.limits.small_file_bytes)
     shared = engine.share(pickle.dumps((plan.given.keys.pack(), packed(written))), _unpack)
     rewrites = {file.path: _Rewrite(file, np.flatnonzero(homes == at)) for at, file in enumerate(plan.files)}
-    tasks = engine.slots * BINS_PER_SLOT
-    groups = to_join(place.limits, plan.shape, plan.files, plan.snapshot.files.values(), plan.size_bytes / tasks)
-    bins = pack([tuple(rewrites[file.path] for file in group) for group in groups], lambda group: sum(map(_size, group)), tasks)
-    added = chain(engine.map(_RewriteTask(place, plan.shape, shared), [tuple(some) for some in bins]))
+    share_bytes = plan.size_bytes / (engine.slots * BINS_PER_SLOT)
+    groups = to_join(place.limits, plan.shape, plan.files, plan.snapshot.files.values(), share_bytes)
+    several = [tuple(rewrites[file.path] for file in group) for group in groups]
+    bins = bins_of_slots(several, lambda group: sum(map(_size, group)), engine.slots)
+    added = chain(engine.map(_RewriteTask(place, plan.shape, shared), bins))
     homeless = homes < 0
     new = [_NewFile(values, np.flatnonzero(homeless & (codes == code))) for code, values in enumerate(partitions)]
     return added + chain(engine.map(_NewFileTask(place, plan.shape, shared), [task for task in new if len(task.rows)]))
@@ -277,8 +278,8 @@ def staged_changes(engine: Engine, place: Place, plan: ApplyPlan, most_rows: int
 def rows_of_keys(engine: Engine, place: Place, shape: Shape, keys: GivenKeys, files: Sequence[DataFile]) -> pa.Table:
     """The rows of some keys in data files, all columns."""
     shared = engine.share(keys.pack(), unpack_keys)
-    bins = pack(files, lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT)
-    streams = chain(engine.map(_RowsTask(place, shape, shared), [tuple(some) for some in bins])) if len(keys) else []
+    bins = bins_of_slots(files, lambda file: file.size_bytes, engine.slots)
+    streams = chain(engine.map(_RowsTask(place, shape, shared), bins)) if len(keys) else []
     return pa.concat_tables([arrow_schema(shape.schema).empty_table(), *(pa.ipc.open_stream(stream).read_all() for stream in streams)])
 
 

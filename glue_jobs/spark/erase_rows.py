@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from glue_jobs.aws.ranged import open_object
-from glue_jobs.core.bins import pack
+from glue_jobs.core.bins import bins_of_slots
 from glue_jobs.core.collation import collated_as
 from glue_jobs.core.erase_plan import FileShape, Found, Hit, Holdings, Rewritten, Searchable, own_hits
 from glue_jobs.core.errors import TableBlocked, UsageError
@@ -43,7 +43,6 @@ from glue_jobs.spark.retyped import places_of_retyped
 from glue_jobs.spark.task_errors import brought_back
 from glue_jobs.spark.write_files import Rows, write_tables
 
-BINS_PER_SLOT = 3
 READ_THREADS = 8  # of one task; versions are many and mostly small
 _GONE = frozenset({"raw-file-gone"})
 
@@ -82,9 +81,9 @@ class RowEraser:
         engine = self._engines.for_files(sum(item.held.size_bytes for item in wanted))
         shared = engine.share(keys.pack(), unpack_keys)
         task = _SearchTask(place, shared)
-        bins = pack(wanted, lambda item: item.held.size_bytes, engine.slots * BINS_PER_SLOT)
+        bins = bins_of_slots(wanted, lambda item: item.held.size_bytes, engine.slots)
         with brought_back():
-            looks = chain(engine.map(task, [tuple(chosen) for chosen in bins]))
+            looks = chain(engine.map(task, bins))
         return Found(
             columns=keys.columns,
             texts=tuple(texts_of_keys(keys.table)),
@@ -106,9 +105,9 @@ class RowEraser:
         files = [_HeadFile(PastFile(snapshot.files[path], version), item) for path, (item, version) in sorted(chosen.items())]
         engine = self._engines.for_files(sum(each.size_bytes for each in files))
         task = _RewriteTask(place, shape, engine.share(self._keys.pack(), unpack_keys), only_open if is_history else None)
-        bins = pack(files, lambda each: each.size_bytes, engine.slots * BINS_PER_SLOT)
+        bins = bins_of_slots(files, lambda each: each.size_bytes, engine.slots)
         with brought_back():
-            done = chain(engine.map(task, [tuple(some) for some in bins]))
+            done = chain(engine.map(task, bins))
         deleted = sum(rows for _, rows in done)
         return Rewritten(tuple(chain(added for added, _ in done)), tuple(sorted(chosen)), Counts(deleted=deleted))
 

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.core.bins import pack
+from glue_jobs.core.bins import bins_of_slots
 from glue_jobs.core.history_table import FLAG, OPERATION, PARTITIONING, VALID_TO
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import Engine, chain
 from glue_jobs.spark.key_columns import sort_by_key
-from glue_jobs.spark.locate import BINS_PER_SLOT, GivenKeys, candidates_by_range, packed
+from glue_jobs.spark.locate import GivenKeys, candidates_by_range, packed
 from glue_jobs.spark.merge import absorbers_of
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
@@ -153,7 +153,7 @@ def write_edits(
         new = parts.pop(taking[files[number].path]) if files[number].path in taking else None
         tasks.append(FileEdit(files[number].partition, files[number], edits.in_file(number), b"" if new is None else packed(new)))
     tasks += [FileEdit(values, None, Edits(), packed(new)) for values, new in parts.items()]
-    bins = [tuple(some) for some in pack(tasks, lambda task: task.size_bytes, engine.slots * BINS_PER_SLOT)]
+    bins = bins_of_slots(tasks, lambda task: task.size_bytes, engine.slots)
     written = engine.map(_EditTask(place, shape, renames), bins)
     return chain(written), [files[number].path for number in sorted(touched)]
 

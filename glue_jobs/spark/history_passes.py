@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.core.bins import groups, pack
+from glue_jobs.core.bins import BINS_PER_SLOT, groups, pack
 from glue_jobs.core.history_table import DELETE, OPERATION
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.replay import CELL_BYTES, COPIES, ROW_FACTOR
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import Engine, Engines, Shared, chain
-from glue_jobs.spark.history_files import BINS_PER_SLOT, Edits, Numbered, is_open, open_files, versions, with_keys, write_rows
+from glue_jobs.spark.history_files import Edits, Numbered, is_open, open_files, versions, with_keys, write_rows
 from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.locate import GivenKeys, packed, unpack_keys
 from glue_jobs.spark.place import Place, Shape
@@ -179,6 +179,7 @@ def in_one_go(engines: Engines, work: Passes) -> Outcome:
     """The outcome of entries that fit into this process."""
     size = sum(each.size_bytes for each in work.events)
     engine = engines.for_bytes(size)
+    # A task holds what it has read of its bin: here bins are small.
     bins = pack(work.events, lambda each: each.size_bytes, engine.slots * BINS_PER_SLOT)
     read = engine.map(_EntriesTask(_without_events(work)), [tuple(some) for some in bins])
     entries = work.rule.kept(pa.concat_tables([work.nothing(), *map(_unpacked, read)]), work.shape.key)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.core.bins import pack
+from glue_jobs.core.bins import bins_of_slots
 from glue_jobs.core.collation import EXACT, column_collation
 from glue_jobs.core.keys import decode_bound, slice_of
 from glue_jobs.core.record import DataFile
@@ -30,7 +30,6 @@ from glue_jobs.spark.partition_columns import value_of, with_partition_columns
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape
 
-BINS_PER_SLOT = 3
 Places = np.ndarray[Any, Any]
 
 
@@ -171,8 +170,8 @@ def locate(engine: Engine, place: Place, shape: Shape, keys: GivenKeys, files: S
     if not len(keys) or not files:
         return []
     shared = engine.share(keys.pack(), unpack_keys)
-    bins = pack(files, lambda each: each.file.size_bytes, engine.slots * BINS_PER_SLOT)
-    found = chain(engine.map(_LocateTask(place, shape, shared), [tuple(chosen) for chosen in bins]))
+    bins = bins_of_slots(files, lambda each: each.file.size_bytes, engine.slots)
+    found = chain(engine.map(_LocateTask(place, shape, shared), bins))
     order = {(each.file.path, each.version): at for at, each in enumerate(files)}
     return sorted(found, key=lambda located: order[located.path, located.version])
 

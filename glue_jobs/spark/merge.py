@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glue_jobs.core.bins import pack
+from glue_jobs.core.bins import BINS_PER_SLOT, bins_of_slots
 from glue_jobs.core.key_filter import KeyFilter
 from glue_jobs.core.keys import decode_bound
 from glue_jobs.core.neighbours import Group, to_tidy
@@ -28,7 +28,6 @@ from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_balance import check_balance
 from glue_jobs.spark.write_files import write_tables
 
-BINS_PER_SLOT = 3
 ROWS_PER_INSERT_TASK = 1_000_000
 
 
@@ -72,13 +71,12 @@ def merge_net_changes(
     shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
     absorbers = absorbers_of(set(net.partitions), files, place.limits.small_file_bytes, shape.key_types)
     locate_only = frozenset(file.path for file in absorbers.values())
-    tasks = engine.slots * BINS_PER_SLOT
-    share_bytes = sum(file.size_bytes for file in found.files) / tasks  # no core is left without work
+    share_bytes = sum(file.size_bytes for file in found.files) / (engine.slots * BINS_PER_SLOT)  # no core is left without work
     groups = to_join(place.limits, shape, [file for file in found.files if file.path not in locate_only], files, share_bytes)
     groups += [(file,) for file in found.files if file.path in locate_only]
     by_range = candidates(net, files) if found.spared else found.files
     tidied = [] if rewrite_all else _to_tidy(place, shape, net, by_range, files, locate_only)
-    bins = _bins(tasks, groups, locate_only, tidied)
+    bins = _bins(engine.slots, groups, locate_only, tidied)
     noting = found.noting(len(bins))
     done = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), bins))
     results = chain(group.files for group in done)
@@ -113,11 +111,11 @@ def _of_tidied(tidied: Sequence[Group], groups: Sequence[GroupResult]) -> dict[s
     return {"files_tidied": joined, **({"tidy_trouble": trouble[:500]} if trouble else {})}
 
 
-def _bins(count: int, groups: Sequence[Group], locate_only: frozenset[str], tidied: Sequence[Group]) -> list[MergeBin]:
+def _bins(slots: int, groups: Sequence[Group], locate_only: frozenset[str], tidied: Sequence[Group]) -> list[MergeBin]:
     """The groups as tasks, with those that are joined besides."""
-    bins = pack([*groups, *tidied], lambda group: sum(file.size_bytes for file in group), count)
+    bins = bins_of_slots([*groups, *tidied], lambda group: sum(file.size_bytes for file in group), slots)
     idle = frozenset(file.path for group in tidied for file in group)
-    return [MergeBin(tuple(some), locate_only, idle) for some in bins]
+    return [MergeBin(some, locate_only, idle) for some in bins]
 
 
 def candidates(net: NetChanges, files: Sequence[DataFile], rewrite_all: bool = False) -> list[DataFile]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from glue_jobs.aws.copies import version_gone
 from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.versions import versions_of
-from glue_jobs.core.bins import pack
+from glue_jobs.core.bins import bins_of_slots
 from glue_jobs.core.erasure import NOTHING_ERASED, Erased, version_erased
 from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.record import DataFile
@@ -31,7 +31,6 @@ from glue_jobs.spark.row_batches import BATCH_ROWS
 from glue_jobs.spark.rows import spark_type
 from glue_jobs.spark.task_errors import carried_rows
 
-BINS_PER_SLOT = 3
 MOST_AHEAD = 8  # files; small ones lie in memory whole
 
 
@@ -94,8 +93,8 @@ class PastTable:
     def frame(self, spark: Any) -> Any:
         """The rows as a Spark DataFrame. Nothing is read before Spark asks for it."""
         slots = spark.sparkContext.defaultParallelism
-        bins = pack(self.files, lambda each: each.file.size_bytes, slots * BINS_PER_SLOT)
-        payloads = [(pickle.dumps(replace(self, files=tuple(chosen))),) for chosen in bins if chosen]
+        bins = bins_of_slots(self.files, lambda each: each.file.size_bytes, slots)
+        payloads = [(pickle.dumps(replace(self, files=chosen)),) for chosen in bins]
         tasks = spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
         return spark.createDataFrame(tasks, "files binary").mapInArrow(carried_rows(_read_past), spark_type(self.schema))
 

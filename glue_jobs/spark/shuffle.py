@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glue_jobs.core.bins import pack
+from glue_jobs.core.bins import BINS_PER_SLOT, pack
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import SparkEngine
 from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
-from glue_jobs.spark.merge import BINS_PER_SLOT, Merged, absorbers_of
+from glue_jobs.spark.merge import Merged, absorbers_of
 from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, NetChanges, net_changes
 from glue_jobs.spark.open_file import OpenFile

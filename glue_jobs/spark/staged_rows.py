@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glue_jobs.core.bins import pack
+from glue_jobs.core.bins import bins_of_slots
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.core.staged import ROWS
 from glue_jobs.core.work import Work
@@ -21,7 +21,7 @@ from glue_jobs.spark.attached_rows import as_parquet, from_parquet
 from glue_jobs.spark.engine import Engine, Engines, Shared, SparkEngine
 from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.locate import packed
-from glue_jobs.spark.merge import BINS_PER_SLOT, candidates
+from glue_jobs.spark.merge import candidates
 from glue_jobs.spark.net_changes import DELETE, INSERT, OP, POSITION, NetChanges, Unpacker, net_changes
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
@@ -77,7 +77,7 @@ def first_winners(engine: Engine, place: Place, shape: Shape, heads: Sequence[Ra
 def old_rows(engine: Engine, place: Place, shape: Shape, net: NetChanges, files: Sequence[DataFile]) -> pa.Table:
     """The rows of the data files whose keys are among the net changes."""
     shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
-    bins = [tuple(chosen) for chosen in pack(files, lambda file: file.size_bytes, engine.slots * BINS_PER_SLOT) if chosen]
+    bins = bins_of_slots(files, lambda file: file.size_bytes, engine.slots)
     tables = [pa.ipc.open_stream(data).read_all() for data in engine.map(_OldRows(place, shape, shared), bins)]
     return pa.concat_tables(tables) if tables else net.images.slice(0, 0)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glue_jobs.core.bins import groups, pack
+from glue_jobs.core.bins import BINS_PER_SLOT, ONE_BIN_BYTES, bins_of_slots, groups, pack
 
 WEIGHTS = st.lists(st.integers(0, 50), max_size=30)
 
@@ -49,3 +50,23 @@ def test_a_group_ends_only_where_it_must(weights: list[int], most_weight: int, m
 
     pairs = itertools.pairwise(cut)
     assert all(len(group) == most_items or sum(group) + after[0] > most_weight for group, after in pairs)
+
+
+@pytest.mark.parametrize(
+    ("files_of_one_bin", "each"),
+    [(0.1, 1), (1.0, 1), (1.9, 1), (2.0, 2), (3.0, 3), (50.0, BINS_PER_SLOT)],
+)
+def test_a_slot_gets_more_bins_where_it_has_much_to_do(files_of_one_bin: float, each: int) -> None:
+    """A little work is not cut up: a bin has a begin and an end, at which its slot mostly waits."""
+    slots, files = 4, 200
+    size = files_of_one_bin * ONE_BIN_BYTES * slots / files
+
+    bins = bins_of_slots(range(files), lambda _: size, slots)
+
+    assert len(bins) == each * slots
+    assert sorted(file for chosen in bins for file in chosen) == list(range(files))
+
+
+def test_there_is_no_bin_without_a_file() -> None:
+    assert bins_of_slots([], float, 2) == []
+    assert bins_of_slots([7], float, 2) == [(7,)]

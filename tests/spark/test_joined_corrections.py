@@ -64,7 +64,6 @@ def test_rewritten_neighbours_become_one_file(many: WorkTable, settings: dict[st
 @pytest.mark.parametrize("many", ["quick_table"], indirect=True)
 def test_a_file_that_is_gone_leaves_no_upload_behind(many: WorkTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One task has a lone file and two groups in hand. The first group's end is sent while the second one fails, and is given up."""
-    monkeypatch.setattr(apply_rows, "BINS_PER_SLOT", 1)
     before = in_order(many)
     found = apply_rows.rewrite
 

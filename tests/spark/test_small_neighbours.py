@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark import merge, write_files
+from glue_jobs.spark import write_files
 from tests.spark.small_files import fill, first_keys, in_order
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
@@ -96,7 +96,6 @@ def test_a_neighbour_that_is_gone_leaves_nothing_behind(many: WorkTable, untouch
 
 def test_a_task_that_fails_gives_up_all_that_it_wrote(many: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files that it had finished before, too: each of them was one of its own."""
-    monkeypatch.setattr(merge, "BINS_PER_SLOT", 1)
     before = in_order(many)
     many.clients.s3.delete_object(Bucket=many.out_path.bucket, Key=many.out_path.key + before[-2].path)
     many.cdc([("U", (key, "changed", 0)) for key in first_keys(before)])

@@ -313,7 +313,7 @@ def test_a_batch_makes_no_more_filters_than_it_may(source: Source) -> None:
     """The next ones make more: a large table gets them by and by."""
     found = []
     for _ in range(3):
-        source.change(range(1), key_filter_bytes="3000")
+        source.change(range(1), key_filter_bytes="2000")
         found.append(len(filtered_paths(source.table)))
 
     source.check()

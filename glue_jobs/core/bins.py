@@ -8,15 +8,17 @@ from typing import Callable, TypeVar
 
 _T = TypeVar("_T")
 
-# Of much work a slot gets several bins, so that one that is quicker takes more of them. Up to so many bytes the work takes seconds, and
-# what a bin costs at its begin and its end, while nothing is to be decoded or encoded yet or any more, is more than uneven bins do.
+# Of much work a slot gets several bins, each of at least so many bytes, so that one that is quicker takes more of them. A smaller bin takes
+# seconds, and what it costs at its begin and its end, while nothing is to be decoded yet or to be encoded any more, is more than uneven
+# bins do.
 BINS_PER_SLOT = 3
-ONE_BIN_BYTES = 256 * 1024 * 1024
+LEAST_BIN_BYTES = 256 * 1024 * 1024
 
 
 def bins_of_slots(items: Sequence[_T], size_bytes: Callable[[_T], float], slots: int) -> list[tuple[_T, ...]]:
-    """`items` as the bins that so many slots work on; a bin is a task's share. size_bytes: of an item's files."""
-    per_slot = sum(map(size_bytes, items)) / max(1, slots) / ONE_BIN_BYTES
+    """`items` as the bins that so many slots work on; a bin is a task's share. size_bytes: of an item's files. For tasks that
+    work on one file after the other; one that holds what it has read of its bin wants smaller ones: `pack`."""
+    per_slot = sum(map(size_bytes, items)) / max(1, slots) / LEAST_BIN_BYTES
     return [tuple(chosen) for chosen in pack(items, size_bytes, slots * max(1, min(BINS_PER_SLOT, int(per_slot))))]
 
 

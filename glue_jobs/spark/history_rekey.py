@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.core.bins import bins_of_slots
+from glue_jobs.core.bins import BINS_PER_SLOT, pack
 from glue_jobs.core.history_table import DELETE, FLAG, OPERATION, VALID_FROM
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import Engines
@@ -32,7 +32,8 @@ def ends_of_rekey(engines: Engines, place: Place, shape: Shape, files: Sequence[
     """The open versions that end. shape: with the new key; now: in microseconds since 1970, for those that have no key any more."""
     numbered = open_files(files)
     engine = engines.for_bytes(sum(file.size_bytes for _, file in numbered))
-    bins = bins_of_slots(numbered, lambda file: file[1].size_bytes, engine.slots)
+    # A task holds what it has read of its bin: here bins are small.
+    bins = [tuple(some) for some in pack(numbered, lambda file: file[1].size_bytes, engine.slots * BINS_PER_SLOT)]
     count = passes_for(sum(file.rows for _, file in numbered), 0, len(shape.key) + COLUMNS_READ, 1, place.limits.replay_bytes)
     ends = []
     for number in range(count if bins else 0):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glue_jobs.core.bins import BINS_PER_SLOT, ONE_BIN_BYTES, bins_of_slots, groups, pack
+from glue_jobs.core.bins import BINS_PER_SLOT, LEAST_BIN_BYTES, bins_of_slots, groups, pack
 
 WEIGHTS = st.lists(st.integers(0, 50), max_size=30)
 
@@ -59,7 +59,7 @@ def test_a_group_ends_only_where_it_must(weights: list[int], most_weight: int, m
 def test_a_slot_gets_more_bins_where_it_has_much_to_do(files_of_one_bin: float, each: int) -> None:
     """A little work is not cut up: a bin has a begin and an end, at which its slot mostly waits."""
     slots, files = 4, 200
-    size = files_of_one_bin * ONE_BIN_BYTES * slots / files
+    size = files_of_one_bin * LEAST_BIN_BYTES * slots / files
 
     bins = bins_of_slots(range(files), lambda _: size, slots)
 

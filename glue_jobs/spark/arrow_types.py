@@ -15,6 +15,7 @@ import pyarrow.types as pt
 
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.schema import Schema, decimal_parts, lake_type
+from glue_jobs.spark.encoded_texts import ENCODED_TEXT
 
 EXAMPLE_LENGTH = 40
 _UNITS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -65,13 +66,21 @@ def null_where(mask: Column, values: Column) -> Column:
 
 
 def conform(
-    rows: pa.Table | pa.RecordBatch, schema: Schema, source: str, *, first_row: int = 0, lost: LostDigits | None = None
+    rows: pa.Table | pa.RecordBatch,
+    schema: Schema,
+    source: str,
+    *,
+    first_row: int = 0,
+    lost: LostDigits | None = None,
+    encoded: bool = False,
 ) -> pa.Table:
     """The columns of `schema`, in its order and types, whatever the order and the physical types of `rows`.
 
     A column that `rows` lacks is null; one that the schema lacks is left out. Timestamps without a zone are taken as UTC;
     digits below the microsecond are cut off (downwards, so that the order stays) and counted in `lost`. Any other loss raises
     TableBlocked naming `source` (a file), row (counted from `first_row`), column, expected and found.
+
+    encoded: texts that come as indices into a dictionary stay so.
     """
     present = set(rows.schema.names)
     columns: list[Column] = []
@@ -81,10 +90,15 @@ def conform(
             columns.append(pa.nulls(rows.num_rows, wanted))
             continue
         found = rows.column(only_index(rows.schema, column.name, source))
-        if not found.type.equals(wanted):
+        if not (found.type.equals(wanted) or (encoded and _is_encoded(found.type, wanted))):
             found = _Cast(source, column.name, column.type, first_row, lost).apply(found, wanted)
         columns.append(found)
-    return pa.Table.from_arrays(columns, schema=arrow_schema(schema))
+    types = [(each.name, column.type) for each, column in zip(schema, columns, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(types) if encoded else arrow_schema(schema))
+
+
+def _is_encoded(found: pa.DataType, wanted: pa.DataType) -> bool:
+    return pt.is_string(wanted) and found.equals(ENCODED_TEXT)
 
 
 def only_index(schema: pa.Schema, name: str, source: str) -> int:

@@ -10,7 +10,7 @@ input's own metadata may describe other columns.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,7 @@ from glue_jobs.spark.arrow_types import arrow_schema, conform
 from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.dictionaries import repeating_columns
 from glue_jobs.spark.dms_files import damage_named
+from glue_jobs.spark.encoded_texts import decoded_bytes_of, encoded_columns, encoded_like, with_one_dictionary
 from glue_jobs.spark.row_batches import batch_rows_of
 from glue_jobs.spark.stored_groups import MOST_CHUNKS, StoredGroup, are_alike, file_end, footer_of, moved
 from glue_jobs.spark.thrift_compact import Struct
@@ -70,6 +71,7 @@ class DataFileWriter:
         self._group_rows = ROW_GROUP_ROWS if row_group_rows is None else row_group_rows
         self._group_bytes = ROW_GROUP_BYTES if row_group_bytes is None else row_group_bytes
         self._writer: pq.ParquetWriter | None = None
+        self._form: pa.Schema | None = None
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = self._flushed_bytes = 0
         self._stored: list[Struct] = []
@@ -85,18 +87,20 @@ class DataFileWriter:
         return written + int(self._waiting_bytes * ratio)
 
     def write(self, rows: pa.Table | pa.RecordBatch, size_bytes: int | None = None) -> None:
-        """Take rows; columns are bound by name and cast to the file's schema.
+        """Take rows; columns are bound by name and cast to the file's schema. Texts may be encoded.
 
-        size_bytes: of the rows in memory, where it is known; a caller may count columns that the file leaves out, so that row groups end a
-        little earlier.
+        size_bytes: of the rows in memory, decoded, where it is known; a caller may count columns that the file leaves out, so that row
+        groups end a little earlier.
         """
-        table = conform(rows, self._schema, "to be written")
+        table = conform(rows, self._schema, "to be written", encoded=True)
+        self._form = table.schema if self._form is None else self._form
+        table = encoded_like(table, self._form)
         self.rows += table.num_rows
-        size = table.nbytes if size_bytes is None else size_bytes
+        size = decoded_bytes_of(table) if size_bytes is None else size_bytes
         step = min(self._group_rows, max(1, table.num_rows * self._group_bytes // max(1, size)))
         for start in range(0, table.num_rows, step):
             piece = table if step >= table.num_rows else table.slice(start, step)
-            self._wait(piece, size if piece is table else piece.nbytes)
+            self._wait(piece, size if piece is table else decoded_bytes_of(piece))
 
     def _wait(self, piece: pa.Table, size: int) -> None:
         if self._waiting_rows + piece.num_rows > self._group_rows or self._waiting_bytes + size > self._group_bytes:
@@ -123,7 +127,7 @@ class DataFileWriter:
     def _flush(self) -> None:
         if not self._waiting:
             return
-        table = pa.concat_tables(self._waiting)
+        table = with_one_dictionary(pa.concat_tables(self._waiting))
         self._opened(table).write_table(table, row_group_size=table.num_rows)
         self._flushed_bytes += self._waiting_bytes
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
@@ -131,9 +135,10 @@ class DataFileWriter:
     def _opened(self, first: pa.Table | None = None) -> pq.ParquetWriter:
         """first: the first rows, None where a row group comes first that is not ours."""
         if self._writer is None:
+            self._form = arrow_schema(self._schema) if self._form is None else self._form
             self._writer = pq.ParquetWriter(
                 self._stream,
-                arrow_schema(self._schema),
+                self._form,
                 version="2.6",
                 data_page_version="1.0",
                 compression=self._compression,
@@ -160,7 +165,7 @@ class DataFileWriter:
     def close(self) -> int:
         """Write what waits, then the footer; the number of rows."""
         self._flush()
-        writer = self._opened(arrow_schema(self._schema).empty_table())
+        writer = self._opened()
         self._stream.flush()
         if not self._stored:
             writer.close()
@@ -238,17 +243,19 @@ def _footer(schema: Schema) -> Struct:
     return footer_of(pq.read_metadata(pa.BufferReader(sink.getvalue())))
 
 
-def read_data_file(file: Any, name: str = "", streamed: bool = False) -> pq.ParquetFile:
+def read_data_file(file: Any, name: str = "", streamed: bool = False, decoded: Container[str] | None = None) -> pq.ParquetFile:
     """The data file whose bytes are behind `file`. name: its path, for messages; TableBlocked, bad-data-file, if it is damaged.
 
-    streamed: it is read in pieces, and of each column only so much is held as is being decoded; else of a row group all of it.
+    streamed: it is read in pieces, and of each column only so much is held as is being decoded; else of a row group all of it. decoded: the
+    columns whose texts are decoded in any case, None for all; others with a small dictionary come as it has them.
     """
     if isinstance(file, io.BytesIO):
         file = pa.BufferReader(file.getvalue())  # nothing is copied, and nothing asks Python for the next bytes
     with _damage(name):
         metadata = pq.read_metadata(file)
         each_bytes = buffer_bytes(metadata.num_columns) if streamed else 0
-        parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes)
+        encoded = None if decoded is None else encoded_columns(metadata, decoded)
+        parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes, read_dictionary=encoded)
         _ = parquet.schema_arrow, parquet.num_row_groups
         return parquet
 

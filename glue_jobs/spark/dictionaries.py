@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from glue_jobs.spark.encoded_texts import decoded
+
 # Of more rows only so many are looked at first, anywhere among them: values may come in runs or in turn.
 LOOK_ROWS = 2048
 SAMPLE_ROWS = 65_536  # that are counted at most
@@ -29,7 +31,7 @@ def repeating_columns(table: pa.Table, among: Sequence[str] | None = None) -> li
     """
     wanted = [field for field in table.schema if among is None or field.name in among]
     names = [field.name for field in wanted if not pt.is_boolean(field.type)]
-    sample = table.select(names).slice(0, SAMPLE_ROWS)
+    sample = decoded(table.select(names).slice(0, SAMPLE_ROWS))
     rows = sample.num_rows
     if rows <= 2 * LOOK_ROWS:
         return [name for name in names if rows and _pays(_distinct(sample[name]), rows, _value_bytes(sample[name]))]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from glue_jobs.spark.encoded_texts import encoded_like
 from glue_jobs.spark.group_search import GroupSearch
 from glue_jobs.spark.key_columns import take
 from glue_jobs.spark.key_index import KeyIndex
@@ -153,7 +154,7 @@ def _replaced(table: pa.Table, positions: np.ndarray[Any, Any], dropped: np.ndar
     replaced = (positions >= 0) & ~dropped
     if not replaced.any():
         return table.filter(pa.array(~dropped)) if dropped.any() else table
-    images = take(net.images, pa.array(positions[replaced]))
+    images = encoded_like(take(net.images, pa.array(positions[replaced])), table.schema)
     touched = np.flatnonzero(replaced | dropped)
     if len(touched) * LEAST_RUN_ROWS <= table.num_rows:
         return pa.concat_tables(_runs(table, touched, dropped, images))

@@ -34,7 +34,7 @@ class OpenFile:
     """A data file opened: small ones lie in memory, big ones are read by ranges.
 
     whole: its rows are taken all at once. renames: new name → name in older files, for a change that renames a column. version: of the key,
-    for a file that is hidden.
+    for a file that is hidden. encoded: `batches` leaves texts as they are stored, where their dictionary is small.
     """
 
     place: Place
@@ -44,21 +44,29 @@ class OpenFile:
     whole: bool
     renames: tuple[tuple[str, str], ...] = ()
     version: str | None = None
+    encoded: bool = False
 
     @classmethod
     def open(
-        cls, place: Place, shape: Shape, file: DataFile, renames: tuple[tuple[str, str], ...] = (), version: str | None = None
+        cls,
+        place: Place,
+        shape: Shape,
+        file: DataFile,
+        renames: tuple[tuple[str, str], ...] = (),
+        version: str | None = None,
+        encoded: bool = False,
     ) -> OpenFile:
         limit = place.limits.stream_file_bytes
         bucket, key = place.lake.bucket, place.lake.key + file.path
         with _told_of_the_lake(shape.table):
             source = open_object(place.s3, bucket, key, file.size_bytes, etag=file.etag or None, version=version, whole_up_to=limit)
-            parquet = read_data_file(source, file.path, streamed=file.size_bytes > limit)
+            keys = {dict(renames).get(name, name) for name in shape.key}
+            parquet = read_data_file(source, file.path, file.size_bytes > limit, keys if encoded else None)
             # Of two row groups of ours that follow each other the rows take more than one may, whatever their dictionaries make of them;
             # unless one ended early, before a row group that was copied: then a file is read in pieces that need not be.
             least = parquet.num_row_groups // 2 * ROW_GROUP_BYTES if change_in_name(file.path) else 0
             is_whole = file.size_bytes <= limit and max(least, decoded_bytes(parquet)) <= WHOLE_RATIO * limit
-            return cls(place, shape, file, parquet, is_whole, renames, version)
+            return cls(place, shape, file, parquet, is_whole, renames, version, encoded)
 
     @property
     def dictionary(self) -> list[str]:
@@ -126,10 +134,13 @@ class OpenFile:
         names = set(self._stored_names(self.shape.key))
         others = [name for name in self.parquet.schema_arrow.names if name not in names]
         if "_keys" in self.__dict__ and others:
-            yield conform(self._with_keys(others), self.shape.schema, self.file.path)
+            yield self._as_the_lake(self._with_keys(others))
         else:
             for table in self._tables(self._column_names(), groups):
-                yield conform(self._complete(table), self.shape.schema, self.file.path)
+                yield self._as_the_lake(self._complete(table))
+
+    def _as_the_lake(self, rows: pa.Table) -> pa.Table:
+        return conform(rows, self.shape.schema, self.file.path, encoded=self.encoded)
 
     def _with_keys(self, others: list[str]) -> pa.Table:
         """The other columns are read, those of the key are there."""

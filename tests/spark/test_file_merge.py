@@ -22,6 +22,7 @@ from glue_jobs.core.schema import Column
 from glue_jobs.spark import data_files, open_file
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_files import read_data_file
+from glue_jobs.spark.encoded_texts import ENCODED_TEXT, decoded
 from glue_jobs.spark.key_columns import bounds
 from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.net_changes import DELETE, OP, UPDATE, net_changes
@@ -46,7 +47,7 @@ class Case:
         of = {"id": ids, "name": [f"{text}{number}" for number in ids], "region": ["north"] * len(ids)}
         return pa.table({name: of[name] for name in self.names}, arrow_schema(self.shape.schema))
 
-    def merge(self, whole: bool) -> FileMerge:
+    def merge(self, whole: bool, encoded: bool = False) -> FileMerge:
         folders = {field.column for field in self.shape.partitioning}
         stored = self.rows(list(range(10)), "old").drop_columns([name for name in self.names if name in folders])
         stored = stored.rename_columns([dict(self.stored).get(name, name) for name in stored.column_names])
@@ -58,9 +59,11 @@ class Case:
         partition = ("north",) if self.shape.partitioning else ()
         file = DataFile("f.parquet", len(data.getvalue()), 10, partition=partition, low=low, high=high)
         place: Any = SimpleNamespace(lake=S3Uri("lake", "t/"), limits=Limits(stream_file_bytes=0))
-        parquet = read_data_file(data, "f.parquet", streamed=not whole)
+        keys = {dict(self.stored).get(name, name) for name in self.shape.key}
+        parquet = read_data_file(data, "f.parquet", streamed=not whole, decoded=keys if encoded else None)
         changes = self.rows([3, 5, 77], "new").append_column(OP, pa.array([UPDATE, DELETE, UPDATE], pa.int8()))
-        return FileMerge(OpenFile(place, self.shape, file, parquet, whole, self.stored), net_changes(changes, self.shape))
+        opened = OpenFile(place, self.shape, file, parquet, whole, self.stored, encoded=encoded)
+        return FileMerge(opened, net_changes(changes, self.shape))
 
 
 CASES = {
@@ -75,13 +78,17 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 @pytest.mark.parametrize("whole", [True, False], ids=["in memory", "streamed"])
 @pytest.mark.parametrize("is_searched", [True, False], ids=["searched before", "at once"])
-def test_the_rows_are_the_same(case: Case, whole: bool, is_searched: bool) -> None:
-    merge, tally = case.merge(whole), Tally()
+@pytest.mark.parametrize("encoded", [True, False], ids=["encoded", "decoded"])
+def test_the_rows_are_the_same(case: Case, whole: bool, is_searched: bool, encoded: bool) -> None:
+    merge, tally = case.merge(whole, encoded), Tally()
 
     if is_searched:
         assert merge.has_hits()
-    rows = pa.concat_tables(merge.rows(tally))
+    pieces = list(merge.rows(tally))
+    rows = pa.concat_tables(map(decoded, pieces))
 
+    others = [column.name for column in case.shape.schema if column.type == "string" and column.name not in case.shape.key]
+    assert {piece.schema.field(name).type.equals(ENCODED_TEXT) for piece in pieces for name in others} <= {encoded}
     kept, new = case.rows([0, 1, 2, 4, 6, 7, 8, 9], "old"), case.rows([3], "new")
     assert rows.to_pylist() == [*kept.to_pylist()[:3], *new.to_pylist(), *kept.to_pylist()[3:]]
     assert rows.schema == arrow_schema(case.shape.schema)

@@ -124,13 +124,16 @@ def test_pieces_may_come_encoded_or_not_after_each_other_and_beside_stored_row_g
 
     assert _read(_file(plain, encoded)).equals(pa.concat_tables([plain, plain]))
     assert _read(_file(encoded, plain)).equals(pa.concat_tables([plain, plain]))
+    group = plain.slice(0, 2_500)
     for is_first in (True, False):
         sink = io.BytesIO()
         writer = DataFileWriter(sink, SCHEMA)
-        for step in (lambda: writer.put(stored_group(data, 0, SCHEMA)), lambda: writer.write(encoded))[:: 1 if is_first else -1]:
-            step()
+        for is_stored in (is_first, not is_first):
+            if is_stored:
+                writer.put(stored_group(data, 0, SCHEMA))
+            else:
+                writer.write(encoded)
         writer.close()
-        group = plain.slice(0, 2_500)
         assert _read(sink.getvalue()).equals(pa.concat_tables([group, plain] if is_first else [plain, group]))
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from glue_jobs.spark.encoded_texts import decoded
+from glue_jobs.spark.encoded_texts import one_dictionary
 
 # Of more rows only so many are looked at first, anywhere among them: values may come in runs or in turn.
 LOOK_ROWS = 2048
@@ -31,13 +31,19 @@ def repeating_columns(table: pa.Table, among: Sequence[str] | None = None) -> li
     """
     wanted = [field for field in table.schema if among is None or field.name in among]
     names = [field.name for field in wanted if not pt.is_boolean(field.type)]
-    sample = decoded(table.select(names).slice(0, SAMPLE_ROWS))
+    sample = _in_one_piece(table.select(names).slice(0, SAMPLE_ROWS))
     rows = sample.num_rows
     if rows <= 2 * LOOK_ROWS:
         return [name for name in names if rows and _pays(_distinct(sample[name]), rows, _value_bytes(sample[name]))]
     chosen = np.random.default_rng(rows).choice(rows, LOOK_ROWS, replace=False)
     look = sample.take(pa.array(np.sort(chosen)))
     return [name for name in names if _pays_in_all(look[name], sample[name])]
+
+
+def _in_one_piece(sample: pa.Table) -> pa.Table:
+    """With one dictionary for all rows of an encoded column: equal texts have equal indices."""
+    columns = [one_dictionary(column) if pt.is_dictionary(column.type) else column for column in sample.columns]
+    return pa.Table.from_arrays(columns, schema=sample.schema)
 
 
 def _pays_in_all(look: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
@@ -72,12 +78,17 @@ def _looked_at(values: float, looked: int, rows: int) -> float:
 
 
 def _distinct(values: pa.ChunkedArray) -> int:
+    if pt.is_dictionary(values.type):
+        values = pa.chunked_array([chunk.indices for chunk in values.chunks], pa.int32())
     return int(pc.count_distinct(values, mode="all").as_py())
 
 
 def _value_bytes(values: pa.ChunkedArray) -> float:
     """What a value takes in a Parquet page without a dictionary."""
     kind = values.type
+    if pt.is_dictionary(kind):
+        lengths = [pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in values.chunks]
+        return float(pc.mean(pa.chunked_array(lengths, pa.int32())).as_py() or 0) + _LENGTH_BYTES
     if pt.is_decimal(kind):
         return math.ceil((kind.precision * math.log2(10) + 1) / 8)
     if pt.is_primitive(kind):

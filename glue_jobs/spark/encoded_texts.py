@@ -8,6 +8,7 @@ more, so that what was deleted is not left behind in it.
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,18 +17,29 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 ENCODED_TEXT = pa.dictionary(pa.int32(), pa.string())
-# Of the dictionary in a row group, as it is stored: each piece of rows brings a dictionary, and all of a row group are made one.
-MOST_DICTIONARY_BYTES = 16 * 1024
+# Of other libraries' dictionaries Arrow makes wrong texts (where one stands twice) or an error (where other rows are in DELTA pages).
+WRITERS = ("parquet-cpp-arrow version ",)
+# Of a row group's column, before compression: a small dictionary, and for each row an index of two bytes; no row is stored beside them.
+MOST_DICTIONARY_BYTES = 32 * 1024
+MOST_INDEX_BYTES = 2.25
+# Of columns in row groups that are looked at: a wide table's take longer than what is spared.
+MOST_CHUNKS = 1000
+# As in Parquet's writers: a dictionary that has become larger is not worth it.
+LARGE_DICTIONARY_BYTES = 1024 * 1024
+# Shorter texts are counted as if each were the longest one of the dictionary.
+SHORT_TEXT_BYTES = 32
 _OFFSET_BYTES = 4
 
 
 def encoded_columns(metadata: pq.FileMetaData, but: Container[str] = ()) -> list[str]:
-    """The text columns, without those in `but`, that have a small dictionary in every row group of a file."""
+    """The text columns, without those in `but`, that have a small dictionary in every row group of a file and no row beside it."""
+    if not str(metadata.created_by or "").startswith(WRITERS) or not 0 < metadata.num_columns * metadata.num_row_groups <= MOST_CHUNKS:
+        return []
     texts = [at for at in range(metadata.num_columns) if _is_text(metadata.schema.column(at), but)]
     for group in range(metadata.num_row_groups) if texts else ():
         described = metadata.row_group(group)
         texts = [at for at in texts if _has_small_dictionary(described.column(at))]
-    return [metadata.schema.column(at).name for at in texts] if metadata.num_row_groups else []
+    return [metadata.schema.column(at).name for at in texts]
 
 
 def _is_text(column: pq.ColumnSchema, but: Container[str]) -> bool:
@@ -36,8 +48,8 @@ def _is_text(column: pq.ColumnSchema, but: Container[str]) -> bool:
 
 
 def _has_small_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
-    start = chunk.dictionary_page_offset
-    return start is not None and 0 < chunk.data_page_offset - start <= MOST_DICTIONARY_BYTES
+    most = MOST_DICTIONARY_BYTES + MOST_INDEX_BYTES * chunk.num_values
+    return chunk.has_dictionary_page and chunk.total_uncompressed_size <= most
 
 
 def encoded_like(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -60,38 +72,65 @@ def decoded(table: pa.Table) -> pa.Table:
 
 
 def decoded_bytes_of(table: pa.Table) -> int:
-    """Of the rows in memory once their texts are decoded; of these it is told by the longest run of rows that lie together."""
+    """Of the rows in memory once their texts are decoded; rather more than fewer."""
     if not any(pt.is_dictionary(field.type) for field in table.schema):
         return int(table.nbytes)
     return sum(_text_bytes(column) if pt.is_dictionary(column.type) else int(column.nbytes) for column in table.columns)
 
 
 def _text_bytes(column: pa.ChunkedArray) -> int:
-    if not len(column):
-        return 0
-    longest = max(column.chunks, key=len)
-    lengths = pc.binary_length(longest.dictionary).fill_null(0).to_numpy(zero_copy_only=False)
-    used = longest.indices.drop_null().to_numpy(zero_copy_only=False)
-    return len(column) * _OFFSET_BYTES + int(lengths[used].sum() / len(longest) * len(column))
+    total, known = len(column) * _OFFSET_BYTES, dict[Any, np.ndarray[Any, Any]]()
+    for chunk in column.chunks:
+        texts = chunk.dictionary
+        place = _place(texts)
+        if place not in known:
+            known[place] = pc.binary_length(texts).to_numpy(zero_copy_only=False)
+        lengths = known[place]
+        longest = int(lengths.max(initial=0))
+        if longest <= SHORT_TEXT_BYTES:
+            total += len(chunk) * longest
+        else:
+            total += int(lengths[chunk.indices.drop_null().to_numpy(zero_copy_only=False)].sum(dtype=np.int64))
+    return total
+
+
+def _place(texts: pa.Array) -> Any:
+    """The same for dictionaries that are the same one in memory."""
+    return len(texts), texts.offset, *(buffer.address if buffer else 0 for buffer in texts.buffers())
 
 
 def with_one_dictionary(table: pa.Table) -> pa.Table:
-    """The rows with one dictionary for each encoded column, of the texts that a row has."""
-    encoded = [at for at, field in enumerate(table.schema) if pt.is_dictionary(field.type)]
-    if not encoded:
+    """The rows with one dictionary for each encoded column, of the texts that a row has. Where that would be a large one each run of rows
+    keeps its own: Parquet's writer has one for the first of them, and none for the others."""
+    if not any(pt.is_dictionary(field.type) for field in table.schema):
         return table
-    unified = table.select(encoded).unify_dictionaries().combine_chunks()
-    for at, column in zip(encoded, unified.columns, strict=True):
-        chunks = [_without_unused(chunk) for chunk in column.chunks]
-        table = table.set_column(at, table.field(at), pa.chunked_array(chunks, column.type))
-    return table
+    columns = [_tidied(column) if pt.is_dictionary(column.type) else column for column in table.columns]
+    return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _without_unused(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    counts = np.bincount(values.indices.drop_null().to_numpy(zero_copy_only=False), minlength=len(values.dictionary))
-    used = counts > 0
-    if used.all():
-        return values
-    # Of an index that no row has the new place is never asked for.
-    places = pa.array(np.cumsum(used, dtype=np.int32) - np.int32(1))
-    return pa.DictionaryArray.from_arrays(places.take(values.indices), values.dictionary.filter(pa.array(used)))
+def _tidied(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    whole = one_dictionary(column)
+    if whole.dictionary.nbytes > LARGE_DICTIONARY_BYTES:
+        return pa.chunked_array([one_dictionary(pa.chunked_array([chunk])) for chunk in column.chunks], column.type)
+    return pa.chunked_array([whole], column.type)
+
+
+def one_dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """An encoded column in one piece, its dictionary without texts that no row has."""
+    first_of: dict[Any, int] = {}
+    dictionaries, parts, length = [pa.array([], pa.string())], [pa.array([], pa.int32())], 0
+    for chunk in column.chunks:
+        texts = chunk.dictionary
+        place = _place(texts)
+        if place not in first_of:
+            first_of[place] = length
+            dictionaries.append(texts)
+            length += len(texts)
+        first = first_of[place]
+        parts.append(pc.add(chunk.indices, pa.scalar(first, pa.int32())) if first else chunk.indices)
+    indices, texts = pa.concat_arrays(parts), pa.concat_arrays(dictionaries)
+    used = np.bincount(indices.drop_null().to_numpy(zero_copy_only=False), minlength=length) > 0
+    if len(first_of) == 1 and used.all():
+        return pa.DictionaryArray.from_arrays(indices, texts)
+    distinct = texts.filter(pa.array(used)).unique()
+    return pa.DictionaryArray.from_arrays(pc.index_in(texts, value_set=distinct).take(indices), distinct)

@@ -110,7 +110,7 @@ class MergeTask:
 
     def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> GroupResult:
         """A file that stays a file of its own: its rows go from it to its replacement a piece at a time."""
-        opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames, encoded=True))
+        opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames, encoded=not locate_only))
         merge, tally = FileMerge(opened, net), Tally()
         if locate_only:
             merge.locate(tally)

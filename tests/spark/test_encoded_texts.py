@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from glue_jobs.core.schema import Column, Schema
+from glue_jobs.spark import encoded_texts
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_files import DataFileWriter, read_columns, read_data_file, read_rows
 from glue_jobs.spark.encoded_texts import ENCODED_TEXT, decoded, decoded_bytes_of, encoded_columns, encoded_like, with_one_dictionary
@@ -49,13 +52,23 @@ def _read(data: bytes) -> pa.Table:
     return read_data_file(io.BytesIO(data), "1.parquet").read()
 
 
+def _described(data: bytes) -> list[Any]:
+    metadata = pq.read_metadata(io.BytesIO(data))
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    return [(chunk.statistics.to_dict(), chunk.encodings, chunk.total_uncompressed_size) for group in groups for chunk in _chunks(group)]
+
+
+def _chunks(group: pq.RowGroupMetaData) -> list[pq.ColumnChunkMetaData]:
+    return [group.column(at) for at in range(group.num_columns)]
+
+
 def _types(table: pa.Table) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in table.schema}
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "in memory"])
 def test_a_file_written_from_encoded_texts_is_the_same_file(streamed: bool) -> None:
-    """To the byte: also its statistics and its choice of dictionaries."""
+    """Also its statistics, its encodings and its choice of dictionaries."""
     data = _file(_rows(), row_group_rows=2_000)
     parquet = _encoded(data, streamed)
     pieces = list(read_rows(parquet, batch_rows=700)) if streamed else [read_columns(parquet, [column.name for column in SCHEMA])]
@@ -63,7 +76,7 @@ def test_a_file_written_from_encoded_texts_is_the_same_file(streamed: bool) -> N
     assert _types(pieces[0])["state"].equals(ENCODED_TEXT)
     assert _types(pieces[0])["note"].equals(pa.string())
     assert _types(pieces[0])["data"].equals(pa.binary())
-    assert _file(*pieces, row_group_rows=2_000) == _file(*map(decoded, pieces), row_group_rows=2_000)
+    assert _described(_file(*pieces, row_group_rows=2_000)) == _described(_file(*map(decoded, pieces), row_group_rows=2_000))
     assert _read(_file(*pieces)).equals(_rows())
 
 
@@ -79,6 +92,39 @@ def test_only_texts_with_a_small_dictionary_in_every_row_group_stay_encoded() ->
 
     assert encoded_columns(metadata, {"id"}) == ["few"]
     assert encoded_columns(metadata) == ["id", "few"]
+
+
+def test_texts_of_which_some_rows_stand_beside_the_dictionary_are_decoded() -> None:
+    """Arrow would put them into one, all that a row group has: of a file of three megabytes that took 700."""
+    texts = [f"a text that the codec makes small, number {at}" for at in range(200_000)]
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"text": texts}), sink, compression="zstd")
+    chunk = pq.read_metadata(io.BytesIO(sink.getvalue())).row_group(0).column(0)
+    assert chunk.has_dictionary_page
+    assert "PLAIN" in chunk.encodings
+
+    assert encoded_columns(pq.read_metadata(io.BytesIO(sink.getvalue()))) == []
+
+
+def test_of_another_librarys_files_texts_are_decoded(tmp_path: Path) -> None:
+    """Arrow takes a dictionary in which a text stands twice for one without it, and refuses pages that it reads otherwise."""
+    with duckdb.connect() as connection:
+        query = "SELECT i AS id, CASE i % 3 WHEN 0 THEN 'NEW' ELSE 'PAID' END AS state FROM range(9000) t(i)"
+        connection.execute(f"COPY ({query}) TO '{tmp_path}/1.parquet' (FORMAT parquet)")
+    metadata = pq.read_metadata(tmp_path / "1.parquet")
+    assert metadata.row_group(0).column(1).has_dictionary_page
+
+    assert encoded_columns(metadata) == []
+
+
+def test_of_very_many_columns_texts_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at what the footer says of each takes longer than what is spared."""
+    metadata = pq.read_metadata(io.BytesIO(_file(_rows())))
+    assert encoded_columns(metadata, {"id"}) == ["state"]
+
+    monkeypatch.setattr(encoded_texts, "MOST_CHUNKS", metadata.num_columns - 1)
+
+    assert encoded_columns(metadata, {"id"}) == []
 
 
 def test_texts_within_nested_columns_and_files_without_rows_are_left_alone() -> None:
@@ -114,7 +160,7 @@ def test_rows_of_different_dictionaries_are_written_with_one() -> None:
 
     assert _read(_file(*pieces)).equals(decoded(pa.concat_tables(pieces)))
     one = with_one_dictionary(pa.concat_tables(pieces))["state"]
-    assert {tuple(chunk.dictionary.to_pylist()) for chunk in one.chunks} == {("a", "b", "d", "c")}
+    assert [sorted(chunk.dictionary.to_pylist()) for chunk in one.chunks] == [["a", "b", "c", "d"]]
 
 
 def test_pieces_may_come_encoded_or_not_after_each_other_and_beside_stored_row_groups() -> None:
@@ -145,18 +191,47 @@ def test_nothing_but_nulls() -> None:
     assert _read(_file(encoded)).equals(_rows(states=[None]))
 
 
+LONG = ["x" * 1_000, "y" * 3_000, None]
+
+
 def test_bytes_are_those_of_the_texts_not_of_the_indices() -> None:
     """A row group of long texts that repeat themselves would else be decoded to many times its bound."""
-    rows = _rows(states=["x" * 1_000, "y" * 3_000, None])
+    rows = _rows(states=LONG)
     encoded = pa.concat_tables(read_rows(_encoded(_file(rows))))
     assert encoded.nbytes < rows.nbytes / 10
 
     assert decoded_bytes_of(encoded) == pytest.approx(rows.nbytes, rel=0.01)
     assert decoded_bytes_of(rows) == rows.nbytes
-    written = read_data_file(io.BytesIO(_file(encoded, row_group_bytes=1_000_000)), "").metadata
-    plain = read_data_file(io.BytesIO(_file(rows, row_group_bytes=1_000_000)), "").metadata
+    written = pq.read_metadata(io.BytesIO(_file(encoded, row_group_bytes=1_000_000)))
+    plain = pq.read_metadata(io.BytesIO(_file(rows, row_group_bytes=1_000_000)))
     sizes = [[each.row_group(at).num_rows for at in range(each.num_row_groups)] for each in (written, plain)]
     assert sizes[0] == pytest.approx(sizes[1], rel=0.05)
+
+
+@pytest.mark.parametrize("texts", [LONG, ["", "y" * 3_000], STATES, [None]], ids=["long", "of any length", "short", "none"])
+def test_bytes_are_counted_of_all_runs_of_rows(texts: list[str | None]) -> None:
+    """Not of the longest alone: the others may have the long texts. Of short texts it may be a little more."""
+    short = pa.concat_tables(read_rows(_encoded(_file(_rows(states=[texts[0]])))))
+    table = pa.concat_tables([short, encoded_like(_rows(ROWS, texts, 4_000), short.schema)])
+    assert table["state"].num_chunks > 1
+
+    true, told = decoded(table).nbytes, decoded_bytes_of(table)
+
+    assert true * 0.97 <= told <= true + 40 * table.num_rows
+
+
+def test_a_dictionary_that_has_grown_large_is_given_up() -> None:
+    """As without it: the rows that follow have none. What no row has is not left behind even then."""
+    first = pa.concat_tables(read_rows(_encoded(_file(_rows(states=["a", "SECRET"])))))
+    first = first.filter(pa.array([text != "SECRET" for text in first["state"].to_pylist()]))
+    images = _rows(ROWS, [f"a new text with the number {at}" for at in range(60_000)], 60_000)
+    pieces = [first, encoded_like(images, first.schema), first]
+
+    data = _file(*pieces, compression="none")
+
+    assert _read(data).equals(decoded(pa.concat_tables(pieces)))
+    assert b"SECRET" not in data
+    assert len(data) < len(_file(*map(decoded, pieces), compression="none")) * 1.05
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -175,10 +175,10 @@ def test_nor_does_one_that_s3_does_not_give(neglected: WorkTable, monkeypatch: p
     before, opened = in_order(neglected), merge_task.OpenFile.open
     aborted: list[str] = []
 
-    def refused(place: Any, shape: Any, file: Any, renames: Any = ()) -> Any:
+    def refused(place: Any, shape: Any, file: Any, renames: Any = (), **how: Any) -> Any:
         if file.path == before[7].path:
             raise ClientError({"Error": {"Code": "InvalidObjectState", "Message": "archived"}}, "GetObject")
-        return opened(place, shape, file, renames)
+        return opened(place, shape, file, renames, **how)
 
     abort = joined_files.abort_all
     monkeypatch.setattr(merge_task.OpenFile, "open", refused)

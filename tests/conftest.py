@@ -197,7 +197,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, embedded_aws: EmbeddedAws) -
     from pyspark.sql import SparkSession
 
     from glue_jobs.spark.java import find_java_home
-    from glue_jobs.spark.session import SESSION_CONF
+    from glue_jobs.spark.session import set_for_jobs
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_HOME", find_java_home())
@@ -208,9 +208,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, embedded_aws: EmbeddedAws) -
         builder = builder.config("spark.ui.showConsoleProgress", "false")
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
         builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        for name, value in SESSION_CONF.items():
-            builder = builder.config(name, value)
         session = builder.getOrCreate()
+        set_for_jobs(session)
         session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()

@@ -10,6 +10,7 @@ import sys
 import zipfile
 import zipimport
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.spark import shared as shared_module
 from glue_jobs.spark.engine import DriverEngine, Engine, Engines, SparkEngine, forget_archives
+from glue_jobs.spark.session import set_for_jobs
 from glue_jobs.spark.shared import Shared
 from glue_jobs.spark.task_errors import brought_back
 
@@ -51,6 +53,26 @@ def test_a_worker_collects_less_garbage_than_the_driver(spark: SparkSession) -> 
     assert [threshold for _, threshold, _ in found] == [COLLECTED_AT] * 8
     assert len({(process, count) for process, _, count in found}) == 8  # each worker counts on
     assert gc.get_threshold() == before
+
+
+def test_arrow_keeps_its_memory_in_a_worker_and_not_in_the_driver(spark: SparkSession) -> None:
+    """A worker ends a minute after its last task; the driver may be a person's program."""
+    found = SparkEngine(spark).map(lambda _: os.environ.get("MIMALLOC_PURGE_DELAY"), [0, 1])
+
+    assert found == ["-1", "-1"]
+    assert "MIMALLOC_PURGE_DELAY" not in os.environ
+
+
+def test_what_somebody_has_set_for_workers_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    context, settings = SimpleNamespace(environment={}), SimpleNamespace(set=lambda name, value: None)
+    monkeypatch.setenv("MIMALLOC_PURGE_DELAY", "20")
+
+    set_for_jobs(SimpleNamespace(conf=settings, sparkContext=context))
+    assert context.environment == {"MIMALLOC_PURGE_DELAY": "20"}
+
+    context.environment = {"MIMALLOC_PURGE_DELAY": "10"}  # spark.executorEnv.MIMALLOC_PURGE_DELAY
+    set_for_jobs(SimpleNamespace(conf=settings, sparkContext=context))
+    assert context.environment == {"MIMALLOC_PURGE_DELAY": "10"}
 
 
 def test_a_worker_reads_no_archive_before_each_task(spark: SparkSession) -> None:

@@ -183,6 +183,19 @@ def test_pieces_may_come_encoded_or_not_after_each_other_and_beside_stored_row_g
         assert _read(sink.getvalue()).equals(pa.concat_tables([group, plain] if is_first else [plain, group]))
 
 
+@pytest.mark.parametrize("dictionary", [False, ["note"], True], ids=["none", "another column's", "any"])
+def test_encoded_texts_may_be_written_without_a_dictionary(dictionary: Any) -> None:
+    """As where the first rows say that it does not pay."""
+    rows = _rows(states=[f"state {at}" for at in range(ROWS)])
+    encoded = encoded_like(rows, pa.schema([field.with_type(ENCODED_TEXT) if field.name == "state" else field for field in rows.schema]))
+
+    data = _file(encoded, dictionary=dictionary)
+
+    assert _read(data).equals(rows)
+    assert not pq.read_metadata(io.BytesIO(data)).row_group(0).column(1).has_dictionary_page
+    assert _described(data) == _described(_file(rows, dictionary=dictionary))
+
+
 def test_nothing_but_nulls() -> None:
     data = _file(_rows(states=[None]))
     encoded = pa.concat_tables(read_rows(_encoded(data)))

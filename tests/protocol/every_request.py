@@ -1,4 +1,4 @@
-"""Tries faults at the requests of the scenario, those whose numbers it reads; python -m tests.protocol.every_request"""
+"""Tries faults at the requests of the scenario, those whose names it reads; python -m tests.protocol.every_request"""
 
 from __future__ import annotations
 

@@ -223,22 +223,30 @@ class Sort:
     faults: tuple[Fault, ...]
 
 
-def sorts_of(stages: list[Stage]) -> list[Sort]:
-    """All faults in the same order in every process, those that take longest first."""
-    sorts = [Sort(stage, tuple(fault for fault in faults_of(stage) if fault.kind in kinds)) for stage in stages for kinds in SORTS]
-    return sorted(sorts, key=lambda sort: -len(sort.faults) * len(sort.stage.needs))
+def sorts_of(stages: list[Stage]) -> dict[str, Sort]:
+    """All faults, those that take longest first.
+
+    By names that every process gives them. Their order differs: threads send requests in an order of their own, and which faults a
+    request gets goes by its number, so one process's place in it would be another sort of the other's.
+    """
+    sorts = {
+        f"{stage.name}: {', '.join(kinds)}": Sort(stage, tuple(fault for fault in faults_of(stage) if fault.kind in kinds))
+        for stage in stages
+        for kinds in SORTS
+    }
+    return dict(sorted(sorts.items(), key=lambda named: -len(named[1].faults) * len(named[1].stage.needs)))
 
 
 def serve() -> None:
-    """Says how much there is to try, then tries each sort whose number comes in, and says how that ended; a line of JSON each."""
+    """Says what there is to try, then tries each sort whose name comes in, and says how that ended; a line of JSON each."""
     with contextlib.redirect_stderr(io.StringIO()):
         scenario = Scenario()
     gc.freeze()
     gc.set_threshold(100_000)
     sorts = sorts_of(scenario.stages)
-    print(json.dumps({"sorts": len(sorts), "requests": {stage.name: len(stage.needs) for stage in scenario.stages}}), flush=True)
+    print(json.dumps({"sorts": list(sorts), "requests": {stage.name: len(stage.needs) for stage in scenario.stages}}), flush=True)
     for line in sys.stdin:
-        told = try_all(scenario, sorts[int(line)])
+        told = try_all(scenario, sorts[json.loads(line)])
         print(json.dumps({"counts": told.counts, "wrong": told.wrong}), flush=True)
 
 

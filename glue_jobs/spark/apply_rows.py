@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -189,8 +190,8 @@ class _RewriteTask:
         def one(rewrite: _Rewrite) -> None:
             done.extend(self._one(rewrite))
 
-        def several(group: _Group) -> Callable[[], None]:
-            joining = self._joined(group)
+        def several(group: _Group, threads: ThreadPoolExecutor) -> Callable[[], None]:
+            joining = self._joined(group, threads)
             return lambda: done.extend(joining.finish().files)
 
         try:
@@ -206,7 +207,7 @@ class _RewriteTask:
         pieces = self._rows(opened, rewrite) if opened.whole else self._pieces(opened, rewrite)
         return write_tables(self.place, self.shape, rewrite.file.partition, pieces, opened.dictionary, split=False)
 
-    def _joined(self, group: _Group) -> Joining:
+    def _joined(self, group: _Group, threads: ThreadPoolExecutor) -> Joining:
         """Neighbours: read a few at a time, written one after the other; to be finished."""
 
         def read(rewrite: _Rewrite) -> tuple[DataFile, Iterable[pa.Table]]:
@@ -216,7 +217,7 @@ class _RewriteTask:
             return rewrite.file, list(rows) if opened.whole else rows
 
         joining = Joining(self.place, self.shape, KeyNotes(self.shape, Noting()))
-        with joining.or_abort(), in_order(read, group, _size) as found:
+        with joining.or_abort(), in_order(read, group, _size, threads) as found:
             for file, rows in found:
                 joining.take(file, rows)
                 del rows  # the next file is being read

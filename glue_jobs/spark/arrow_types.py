@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,9 +50,11 @@ def to_arrow(type_name: str) -> pa.DataType:
     return pa.decimal128(*parts) if parts else _SIMPLE[type_name]
 
 
-def arrow_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema of a lake schema; every column can be null, and there is no metadata."""
-    return pa.schema([(column.name, to_arrow(column.type)) for column in schema])
+@lru_cache(maxsize=256)
+def arrow_schema(schema: Schema, encoded: frozenset[str] = frozenset()) -> pa.Schema:
+    """The Arrow schema of a lake schema; every column can be null, and there is no metadata. encoded: the columns of texts that stand as
+    indices into a dictionary."""
+    return pa.schema([(column.name, ENCODED_TEXT if column.name in encoded else to_arrow(column.type)) for column in schema])
 
 
 def lake_type_of(arrow_type: pa.DataType) -> str | None:
@@ -82,6 +85,10 @@ def conform(
 
     encoded: texts that come as indices into a dictionary stay so.
     """
+    texts = _encoded_texts(rows.schema, schema) if encoded else frozenset()
+    wanted_form = arrow_schema(schema, texts)
+    if isinstance(rows, pa.Table) and rows.schema.equals(wanted_form, check_metadata=True):
+        return rows  # as most are that come from the lake's own files
     present = set(rows.schema.names)
     columns: list[Column] = []
     for column in schema:
@@ -90,15 +97,16 @@ def conform(
             columns.append(pa.nulls(rows.num_rows, wanted))
             continue
         found = rows.column(only_index(rows.schema, column.name, source))
-        if not (found.type.equals(wanted) or (encoded and _is_encoded(found.type, wanted))):
+        if not (found.type.equals(wanted) or column.name in texts):
             found = _Cast(source, column.name, column.type, first_row, lost).apply(found, wanted)
         columns.append(found)
-    types = [(each.name, column.type) for each, column in zip(schema, columns, strict=True)]
-    return pa.Table.from_arrays(columns, schema=pa.schema(types) if encoded else arrow_schema(schema))
+    return pa.Table.from_arrays(columns, schema=wanted_form)
 
 
-def _is_encoded(found: pa.DataType, wanted: pa.DataType) -> bool:
-    return pt.is_string(wanted) and found.equals(ENCODED_TEXT)
+def _encoded_texts(found: pa.Schema, schema: Schema) -> frozenset[str]:
+    """The schema's columns of texts that come as indices into a dictionary."""
+    encoded = {field.name for field in found if field.type.equals(ENCODED_TEXT)}
+    return frozenset(column.name for column in schema if column.type == "string" and column.name in encoded) if encoded else frozenset()
 
 
 def only_index(schema: pa.Schema, name: str, source: str) -> int:

@@ -73,20 +73,28 @@ def decoded(table: pa.Table) -> pa.Table:
 
 def decoded_bytes_of(table: pa.Table) -> int:
     """Of the rows in memory once their texts are decoded; rather more than fewer."""
-    if not any(pt.is_dictionary(field.type) for field in table.schema):
-        return int(table.nbytes)
-    return sum(_text_bytes(column) if pt.is_dictionary(column.type) else int(column.nbytes) for column in table.columns)
+    return sum(map(_column_bytes, table.columns))
+
+
+def _column_bytes(column: pa.ChunkedArray) -> int:
+    kind = column.type
+    if pt.is_dictionary(kind):
+        return _text_bytes(column)
+    # Arrow looks at the buffers of every piece, of which the rows of a merge have many; only of texts must it.
+    if column.num_chunks > 1 and (pt.is_primitive(kind) or pt.is_decimal(kind)):
+        return -(-len(column) * (kind.bit_width + 1) // 8)
+    return int(column.nbytes)
 
 
 def _text_bytes(column: pa.ChunkedArray) -> int:
-    total, known = len(column) * _OFFSET_BYTES, dict[Any, np.ndarray[Any, Any]]()
+    total, known = len(column) * _OFFSET_BYTES, dict[Any, tuple[np.ndarray[Any, Any], int]]()
     for chunk in column.chunks:
         texts = chunk.dictionary
         place = _place(texts)
         if place not in known:
-            known[place] = pc.binary_length(texts).to_numpy(zero_copy_only=False)
-        lengths = known[place]
-        longest = int(lengths.max(initial=0))
+            lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False)
+            known[place] = lengths, int(lengths.max(initial=0))
+        lengths, longest = known[place]
         if longest <= SHORT_TEXT_BYTES:
             total += len(chunk) * longest
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,7 +17,7 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import chain
 from glue_jobs.spark.key_notes import KeyNotes, NotedRows
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.side_by_side import one_behind, side_by_side
+from glue_jobs.spark.side_by_side import file_threads, one_behind, side_by_side
 from glue_jobs.spark.write_files import FileWriter, abort_all
 
 _T = TypeVar("_T")
@@ -36,14 +37,16 @@ def to_join(limits: Limits, shape: Shape, chosen: Sequence[DataFile], table: Ite
 
 def of_groups(
     one: Callable[[_T], _R],
-    several: Callable[[tuple[_T, ...]], Callable[[], _R]],
+    several: Callable[[tuple[_T, ...], ThreadPoolExecutor], Callable[[], _R]],
     groups: Sequence[tuple[_T, ...]],
     size_bytes: Callable[[_T], int],
 ) -> list[_R]:
-    """The groups of a task, first those of one file: one(file). several(group) is another group's work up to its end, which it returns: it
-    has several files in hand by itself, and only the end of the one before is at work beside it. size_bytes: of a file."""
-    alone = side_by_side(one, [group[0] for group in groups if len(group) == 1], size_bytes)
-    return alone + one_behind(several, [group for group in groups if len(group) > 1])
+    """The groups of a task, first those of one file: one(file). several(group, threads) is another group's work up to its end, which it
+    returns: it has several files in hand on those threads, and only the end of the one before is at work beside it. size_bytes: of a file.
+    """
+    with file_threads() as threads:
+        alone = side_by_side(one, [group[0] for group in groups if len(group) == 1], size_bytes, threads)
+        return alone + one_behind(lambda group: several(group, threads), [group for group in groups if len(group) > 1])
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -92,9 +93,9 @@ class MergeTask:
             done.append(result := self._one(net, file, file.path in task.locate_only, notes))
             return result
 
-        def several(group: Group) -> Callable[[], GroupResult]:
+        def several(group: Group, threads: ThreadPoolExecutor) -> Callable[[], GroupResult]:
             is_tidied = group[0].path in task.tidied
-            end = self._tidied(net, group, notes) if is_tidied else self._joined(net, group, notes, self.rewrite_all)
+            end = self._tidied(net, group, notes, threads) if is_tidied else self._joined(net, group, notes, threads, self.rewrite_all)
 
             def noted() -> GroupResult:
                 done.append(result := end())
@@ -123,7 +124,7 @@ class MergeTask:
             added = write_tables(self.place, self.shape, file.partition, merged, opened.dictionary, split=False)
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
-    def _tidied(self, net: NetChanges, group: Group, notes: KeyNotes) -> Callable[[], GroupResult]:
+    def _tidied(self, net: NetChanges, group: Group, notes: KeyNotes, threads: ThreadPoolExecutor) -> Callable[[], GroupResult]:
         """Files that no change needs: one that is gone, damaged or archived keeps them as they are, and the batch is applied."""
 
         def or_as_they_are(work: Callable[[], _R]) -> _R | GroupResult:
@@ -133,10 +134,12 @@ class MergeTask:
                 nothing, told = np.empty(0, np.int64), error.message if isinstance(error, TableBlocked) else str(error)
                 return GroupResult(tuple(FileResult(file.path, False, nothing, nothing) for file in group), Written(), told)
 
-        end = or_as_they_are(lambda: self._joined(net, group, notes, True))
+        end = or_as_they_are(lambda: self._joined(net, group, notes, threads, True))
         return (lambda: end) if isinstance(end, GroupResult) else lambda: or_as_they_are(end)
 
-    def _joined(self, net: NetChanges, group: Group, notes: KeyNotes, all_of_them: bool) -> Callable[[], GroupResult]:
+    def _joined(
+        self, net: NetChanges, group: Group, notes: KeyNotes, threads: ThreadPoolExecutor, all_of_them: bool
+    ) -> Callable[[], GroupResult]:
         """Neighbours: read and merged a few at a time, written one after the other. One that holds no changed key stays as it is, and where
         keys ascend the next one begins a file; but not if all of them are asked for. What it returns sends the last rows."""
 
@@ -153,7 +156,7 @@ class MergeTask:
 
         joining = Joining(self.place, self.shape, notes, is_ascending(group, self.shape.key_types))
         found: list[FileResult] = []
-        with joining.or_abort(), in_order(search, group, _file_size) as searched:
+        with joining.or_abort(), in_order(search, group, _file_size, threads) as searched:
             for each in searched:
                 joining.take(each.opened.file, each.rows)
                 found.append(each.result())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -16,29 +16,48 @@ MOST_FILES = 4
 MOST_BYTES = 16 * 1024 * 1024
 
 
-def side_by_side(function: Callable[[_T], _R], items: Sequence[_T], size_bytes: Callable[[_T], int]) -> list[_R]:
+def file_threads() -> ThreadPoolExecutor:
+    """The threads of one task that work on files; to be shut down."""
+    return ThreadPoolExecutor(MOST_FILES, thread_name_prefix="file")
+
+
+def side_by_side(
+    function: Callable[[_T], _R], items: Sequence[_T], size_bytes: Callable[[_T], int], threads: ThreadPoolExecutor | None = None
+) -> list[_R]:
     """function(item) for each item, in their order, a few at a time: Arrow and sockets let other threads run. size_bytes: of one's file.
+    threads: of the task, None for its own ones.
 
     Raises what the first failing one raised; none is begun after it, and those at work are waited for, so that nothing goes on unseen.
     """
     if len(items) < 2:
         return [function(item) for item in items]
-    with in_order(function, items, size_bytes) as results:
+    with in_order(function, items, size_bytes, threads) as results:
         return list(results)
 
 
 @contextmanager
-def in_order(function: Callable[[_T], _R], items: Sequence[_T], size_bytes: Callable[[_T], int]) -> Iterator[Iterator[_R]]:
+def in_order(
+    function: Callable[[_T], _R], items: Sequence[_T], size_bytes: Callable[[_T], int], threads: ThreadPoolExecutor | None = None
+) -> Iterator[Iterator[_R]]:
     """The same one by one: while the caller has a result in hand, the next ones are worked on. Those at work are waited for at the end."""
-    pool = ThreadPoolExecutor(MOST_FILES, thread_name_prefix="file")
-    try:
-        yield _in_order(pool, function, items, size_bytes)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _in_order(pool: ThreadPoolExecutor, function: Callable[[_T], _R], items: Sequence[_T], size_bytes: Callable[[_T], int]) -> Iterator[_R]:
     waiting: deque[tuple[int, Future[_R]]] = deque()
+    with file_threads() if threads is None else nullcontext(threads) as pool:
+        try:
+            yield _in_order(pool, waiting, function, items, size_bytes)
+        finally:
+            left = [future for _, future in waiting]
+            for future in left:
+                future.cancel()
+            wait(left)
+
+
+def _in_order(
+    pool: ThreadPoolExecutor,
+    waiting: deque[tuple[int, Future[_R]]],
+    function: Callable[[_T], _R],
+    items: Sequence[_T],
+    size_bytes: Callable[[_T], int],
+) -> Iterator[_R]:
     held = 0
     for item in items:
         size = size_bytes(item)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 
+from glue_jobs.aws.quick_gets import get_object
 from glue_jobs.aws.translate import ACCESS_DENIED, RETRYABLE, error_code
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, RetryLater, TableBlocked, blocked
 from glue_jobs.core.raw_names import RawFile
@@ -46,7 +47,7 @@ def read_bytes(
 
     With `etag`, an object that is not that one any more raises TableBlocked (raw-file-changed); a missing one raw-file-gone.
     """
-    request: dict[str, Any] = {"Bucket": bucket, "Key": key}
+    request = {"Bucket": bucket, "Key": key}
     if version:
         request["VersionId"] = version
     if etag:
@@ -57,7 +58,7 @@ def read_bytes(
         request["Range"] = f"bytes={start or 0}-{'' if stop is None else stop - 1}"
     for attempt in range(READ_ATTEMPTS):
         try:
-            return s3.get_object(**request)["Body"].read()
+            return get_object(s3, request).read()
         except ClientError as error:
             raise _unreadable(error, bucket, key, etag) from error
         except (HTTPClientError, IncompleteReadError):

@@ -80,7 +80,7 @@ def sort_by_key(table: pa.Table, key: Sequence[str]) -> pa.Table:
 
 def take(table: pa.Table, indices: pa.Array, gather_bytes: int = GATHER_BYTES) -> pa.Table:
     """The rows at `indices`, in that order, also where a column of text is larger than Arrow can gather at once."""
-    if all(column.nbytes <= gather_bytes for column in table.itercolumns()):
+    if all(column.nbytes <= gather_bytes for column in table.itercolumns() if _has_offsets(column.type)):
         return table.take(indices)
     wide = table.cast(pa.schema([field.with_type(_large(field.type)) for field in table.schema]))
     rows = max(1, len(indices) * gather_bytes // wide.nbytes)
@@ -97,6 +97,10 @@ def _narrowed(wide: pa.Table, schema: pa.Schema) -> list[pa.Table]:
             raise
         half = wide.num_rows // 2
         return _narrowed(wide.slice(0, half), schema) + _narrowed(wide.slice(half), schema)
+
+
+def _has_offsets(kind: pa.DataType) -> bool:
+    return bool(pt.is_string(kind) or pt.is_binary(kind))
 
 
 def _large(kind: pa.DataType) -> pa.DataType:

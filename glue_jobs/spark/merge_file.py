@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from glue_jobs.spark.encoded_texts import encoded_like
 from glue_jobs.spark.group_search import GroupSearch
+from glue_jobs.spark.kept_property import kept_property
 from glue_jobs.spark.key_columns import take
 from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.net_changes import DELETE, NetChanges
@@ -110,7 +110,7 @@ class FileMerge:
                 self._found = found
             yield found
 
-    @cached_property
+    @kept_property
     def _index(self) -> tuple[KeyIndex, int]:
         """Of the net changes in the file's key range, and which is its first. Where that is most of them, as where keys are random, it is
         the index of all: what it makes of them serves every file."""

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +17,7 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.core.verify import change_in_name
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.data_files import ROW_GROUP_BYTES, dictionary_columns, read_columns, read_data_file, read_rows, stored_footer
+from glue_jobs.spark.kept_property import kept_property
 from glue_jobs.spark.partition_columns import with_partition_columns
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_batches import decoded_bytes
@@ -88,7 +88,7 @@ class OpenFile:
         for table in self._tables(self._stored_names(names), groups):
             yield self._conformed(table, names)
 
-    @cached_property
+    @kept_property
     def _keys(self) -> pa.Table:
         """Of a file that lies in memory: who searches it, and then takes its rows, has them decoded once."""
         (table,) = self.some_columns(self.shape.key)
@@ -109,7 +109,7 @@ class OpenFile:
         schema = tuple(column for column in self.shape.schema if column.name in names)
         return conform(self._complete(table), schema, self.file.path)
 
-    @cached_property
+    @kept_property
     def storable(self) -> dict[int, Described]:
         """The row groups that may stand in the file's replacement as they stand here, by their numbers; none of a file in memory."""
         if self.whole or self.parquet.num_row_groups < 2 or self.file.size_bytes <= self.place.limits.stream_file_bytes:

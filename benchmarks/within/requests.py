@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.client import BaseClient
+
+from glue_jobs.aws.quick_gets import QuickGets, is_object
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,13 @@ def recorded(latency_seconds: float = 0.0) -> Iterator[list[Call]]:
     """All calls of this process's clients while it lasts. latency_seconds: what each of them waits more, as a server far away makes it."""
     calls: list[Call] = []
     lock = threading.Lock()
-    real = BaseClient._make_api_call  # type: ignore[attr-defined]
+    real, real_ask = BaseClient._make_api_call, QuickGets.ask  # type: ignore[attr-defined]
+
+    def note(service: str, operation: str, params: Mapping[str, Any], started: float) -> None:
+        key = str(params.get("Key") or params.get("Prefix") or "") if service == "s3" else ""
+        writes_head = operation == "UpdateItem" and {"Head", "Publishing"} <= set(params.get("ExpressionAttributeNames", {}).values())
+        with lock:
+            calls.append(Call(service, operation, key, writes_head, started, time.perf_counter()))
 
     def call(client: Any, operation: str, params: dict[str, Any]) -> Any:
         started = time.perf_counter()
@@ -62,24 +70,22 @@ def recorded(latency_seconds: float = 0.0) -> Iterator[list[Call]]:
         try:
             return real(client, operation, params)
         finally:
-            key = str(params.get("Key") or params.get("Prefix") or "") if client.meta.service_model.service_name == "s3" else ""
-            names = params.get("ExpressionAttributeNames", {}).values()
-            found = Call(
-                client.meta.service_model.service_name,
-                operation,
-                key,
-                operation == "UpdateItem" and {"Head", "Publishing"} <= set(names),
-                started,
-                time.perf_counter(),
-            )
-            with lock:
-                calls.append(found)
+            note(client.meta.service_model.service_name, operation, params, started)
 
-    BaseClient._make_api_call = call  # type: ignore[attr-defined]
+    def ask(gets: QuickGets, bucket: Any, request: Mapping[str, str]) -> Any:
+        started = time.perf_counter()
+        if latency_seconds:
+            time.sleep(latency_seconds)
+        came = real_ask(gets, bucket, request)
+        if is_object(came):  # anything else is a call of botocore's
+            note("s3", "GetObject", request, started)
+        return came
+
+    BaseClient._make_api_call, QuickGets.ask = call, ask  # type: ignore[attr-defined,method-assign]
     try:
         yield calls
     finally:
-        BaseClient._make_api_call = real  # type: ignore[attr-defined]
+        BaseClient._make_api_call, QuickGets.ask = real, real_ask  # type: ignore[attr-defined,method-assign]
 
 
 def waits(calls: Sequence[Call]) -> list[Call]:

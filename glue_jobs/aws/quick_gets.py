@@ -70,17 +70,16 @@ class QuickGets:
 
     def body(self, s3: S3Client, request: Mapping[str, str]) -> StreamingBody:
         bucket = self._buckets.get(request["Bucket"])
-        came = None if bucket is None else self._ask(bucket, request)
-        if isinstance(came, AWSResponse) and came.status_code in (200, 206):
-            length: Any = came.headers.get("content-length")
-            return StreamingBody(came.raw, length)  # as botocore's: short and broken bodies are errors
+        came: Any = None if bucket is None else self.ask(bucket, request)
+        if is_object(came):
+            return StreamingBody(came.raw, came.headers.get("content-length"))  # as botocore's: short and broken bodies are errors
         self._now.asked, self._now.came = request, came
         try:
             return s3.get_object(**request)["Body"]  # type: ignore[arg-type]
         finally:
             self._now.asked = self._now.came = None
 
-    def _ask(self, bucket: _Bucket, request: Mapping[str, str]) -> AWSResponse | Exception:
+    def ask(self, bucket: _Bucket, request: Mapping[str, str]) -> AWSResponse | Exception:
         """The answer, or what was raised instead of one."""
         headers = {"User-Agent": bucket.agent, **{header: request[name] for name, header in _ASKED.items() if name in request}}
         url = bucket.url + _quoted(request["Key"])
@@ -115,6 +114,11 @@ class QuickGets:
             self._buckets[asked["Bucket"]] = _Bucket(url[: -len(key)], scope[1], headers.get("user-agent", ""))
         else:
             self._buckets.pop(asked["Bucket"], None)
+
+
+def is_object(came: object) -> bool:
+    """Whether what `ask` gave is an answer with the object, or with the part of it that was asked for."""
+    return isinstance(came, AWSResponse) and came.status_code in (200, 206)
 
 
 def _quoted(key: str) -> str:

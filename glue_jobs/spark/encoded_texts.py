@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from glue_jobs.spark.arrow_writer import is_by_arrow
+
 ENCODED_TEXT = pa.dictionary(pa.int32(), pa.string())
-# Of other libraries' dictionaries Arrow makes wrong texts (where one stands twice) or an error (where other rows are in DELTA pages).
-WRITERS = ("parquet-cpp-arrow version ",)
 # Of a row group's column, before compression: a small dictionary, and for each row an index of two bytes; no row is stored beside them.
 MOST_DICTIONARY_BYTES = 32 * 1024
 MOST_INDEX_BYTES = 2.25
@@ -33,7 +33,8 @@ _OFFSET_BYTES = 4
 
 def encoded_columns(metadata: pq.FileMetaData, but: Container[str] = ()) -> list[str]:
     """The text columns, without those in `but`, that have a small dictionary in every row group of a file and no row beside it."""
-    if not str(metadata.created_by or "").startswith(WRITERS) or not 0 < metadata.num_columns * metadata.num_row_groups <= MOST_CHUNKS:
+    # Of other libraries' dictionaries Arrow makes wrong texts (where one stands twice) or an error (where other rows are in DELTA pages).
+    if not is_by_arrow(metadata.created_by) or not 0 < metadata.num_columns * metadata.num_row_groups <= MOST_CHUNKS:
         return []
     texts = [at for at in range(metadata.num_columns) if _is_text(metadata.schema.column(at), but)]
     for group in range(metadata.num_row_groups) if texts else ():

@@ -130,21 +130,25 @@ class FileMerge:
         found = index.positions(rows)
         if isinstance(found, pa.ChunkedArray):
             found = found.combine_chunks()
-        places = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return np.where(places >= 0, places + start, -1)
+        places: np.ndarray[Any, Any] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        if start:
+            places[places >= 0] += start
+        return places
 
 
 def _note_hits(positions: np.ndarray[Any, Any], net: NetChanges, code: int, tally: Tally) -> np.ndarray[Any, Any]:
     """Record hits and moves; for each row whether it is dropped (deleted, or its new image belongs elsewhere)."""
-    hit = positions >= 0
-    safe = np.where(hit, positions, 0)
-    deleted = hit & (net.ops[safe] == DELETE)
-    moved = hit & ~deleted & (net.codes[safe] != code)
-    if hit.any():
-        tally.hits.append(positions[hit])
+    rows = np.flatnonzero(positions >= 0)
+    dropped = np.zeros(len(positions), np.bool_)
+    if not len(rows):
+        return dropped
+    hits = positions[rows]
+    deleted = net.ops[hits] == DELETE
+    moved = ~deleted & (net.codes[hits] != code)
+    tally.hits.append(hits)
     if moved.any():
-        tally.moved.append(positions[moved])
-    dropped = deleted | moved
+        tally.moved.append(hits[moved])
+    dropped[rows[deleted | moved]] = True
     tally.dropped += int(np.count_nonzero(dropped))
     return dropped
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from glue_jobs.core.keys import Bound
+from glue_jobs.spark.arrow_writer import is_by_arrow
 from glue_jobs.spark.thrift_compact import I16, I64, LIST, STRUCT, Struct, read_struct, write_struct
 
 # Smaller ones are decoded: together with what is written before them they become larger ones, and a request is not worth their bytes.
@@ -26,7 +27,6 @@ MOST_CHUNKS = 5000
 MOST_GAP_BYTES = 64 * 1024  # between the pages of two columns
 
 _MAGIC = b"PAR1"
-_WRITER = b"parquet-cpp-arrow version "
 _SCHEMA, _ROWS, _GROUPS, _METADATA, _CREATED_BY, _ORDERS = 2, 3, 4, 5, 6, 7  # of a footer
 _COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7  # of a row group
 _PATH, _CHUNK_OFFSET, _COLUMN, _INDEXES, _ENCRYPTION = 1, 2, 3, (4, 5, 6, 7), (8, 9)  # of a column chunk
@@ -68,7 +68,7 @@ def are_alike(footer: Struct, ours: Struct) -> bool:
     return (
         set(footer.fields) | set(ours.fields) <= known
         and all(footer.fields.get(each) == ours.fields.get(each) for each in (_SCHEMA, _ORDERS))
-        and all(bytes(each.value(_CREATED_BY, b"")).startswith(_WRITER) for each in (footer, ours))
+        and all(is_by_arrow(bytes(each.value(_CREATED_BY, b"")).decode(errors="replace")) for each in (footer, ours))
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
+from tests.aws.plain_gets import plain_gets
 from tests.protocol.wire import Killed
 
 PERSON = "a person"  # commands that work in their own process, with the person's own rights
@@ -83,7 +84,8 @@ class Recorder:
 
         BaseClient._make_api_call = call  # type: ignore[attr-defined]
         try:
-            yield
+            with plain_gets():
+                yield
         finally:
             BaseClient._make_api_call = real  # type: ignore[attr-defined]
 

@@ -233,6 +233,22 @@ def test_bytes_are_counted_of_all_runs_of_rows(texts: list[str | None]) -> None:
     assert true * 0.97 <= told <= true + 40 * table.num_rows
 
 
+def test_bytes_of_rows_in_many_pieces_are_counted_by_the_width_of_their_columns() -> None:
+    """As a merge's rows are. For each value there may be a bit that says whether it is null; texts are counted as they are."""
+    rows = pa.table(
+        {
+            "flag": pa.array([True, None] * 500),
+            "number": pa.array(range(1000), pa.int32()),
+            "amount": pa.array([None, 1] * 500, pa.decimal128(12, 2)),
+            "at": pa.array(range(1000), pa.timestamp("us", tz="UTC")),
+            "note": [f"text {at}" for at in range(1000)],
+        }
+    )
+    pieces = pa.concat_tables([rows.slice(start, 10) for start in range(0, 1000, 10)])
+
+    assert rows.nbytes <= decoded_bytes_of(pieces) <= rows.nbytes + 1000 * rows.num_columns / 8 + 100 * 4 + rows.num_columns
+
+
 def test_a_dictionary_that_has_grown_large_is_given_up() -> None:
     """As without it: the rows that follow have none. What no row has is not left behind even then."""
     first = pa.concat_tables(read_rows(_encoded(_file(_rows(states=["a", "SECRET"])))))

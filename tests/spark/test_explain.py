@@ -21,6 +21,7 @@ from glue_jobs.core.undo import root, rows_path
 from glue_jobs.spark.explain import Life, followed, key_of, life_of
 from glue_jobs.spark.place import Place
 from glue_jobs.spark.reading import reading_place
+from tests.aws.plain_gets import plain_gets
 from tests.spark.tables import SHOP, WorkTable
 from tests.work_tables import MakeTable
 
@@ -33,7 +34,8 @@ def counted(place: Place) -> Iterator[Counter[str]]:
     requests: Counter[str] = Counter()
     events = place.s3.meta.events
     events.register("before-call.s3", lambda model, **_: requests.update([model.name]), unique_id="count")
-    yield requests
+    with plain_gets():
+        yield requests
     events.unregister("before-call.s3", unique_id="count")
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from glue_jobs.aws.clients import Clients, worker_s3
 from glue_jobs.spark.place import CLIENT_VARIABLES
+from tests.aws.plain_gets import plain_gets
 from tests.spark.tables import WorkTable
 from tests.work_tables import IN_PROCESS, MakeTable
 
@@ -33,7 +34,8 @@ def counted(clients: Clients) -> Iterator[Requests]:
     for client in (clients.s3, worker):
         client.meta.events.register("before-parameter-build.s3", note, unique_id="counted")
     try:
-        yield found
+        with plain_gets():
+            yield found
     finally:
         for client in (clients.s3, worker):
             client.meta.events.unregister("before-parameter-build.s3", unique_id="counted")

@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark.side_by_side import AHEAD_BYTES, LARGE_BYTES, MOST_AHEAD, MOST_BYTES, MOST_FILES, one_behind, read_ahead, side_by_side
+from glue_jobs.spark.side_by_side import (
+    AHEAD_BYTES,
+    LARGE_BYTES,
+    MOST_AHEAD,
+    MOST_BYTES,
+    MOST_FILES,
+    file_threads,
+    one_behind,
+    read_ahead,
+    side_by_side,
+)
 
 
 def files(*sizes: int) -> list[DataFile]:
@@ -66,6 +76,27 @@ def test_the_first_failure_is_raised_and_nothing_is_begun_after_it() -> None:
         side_by_side(fail, files(*[1000] * 40), size_of)
 
     assert len(begun) <= MOST_FILES
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("file")] == []
+
+
+def test_threads_of_a_task_are_idle_after_a_failure_and_go_on_with_the_next_files() -> None:
+    """What had begun is waited for, what waited is never begun; the threads are not ended with it."""
+    ended: list[str] = []
+    begun = threading.Barrier(MOST_FILES)
+
+    def fail(file: DataFile) -> str:
+        begun.wait(timeout=10)
+        if file.path == "0.parquet":
+            raise ValueError(file.path)
+        ended.append(file.path)
+        return file.path
+
+    with file_threads() as threads:
+        with pytest.raises(ValueError, match=r"^0\.parquet$"):
+            side_by_side(fail, files(*[1000] * 40), size_of, threads)
+
+        assert sorted(ended) == [f"{number}.parquet" for number in range(1, MOST_FILES)]
+        assert side_by_side(lambda file: file.path, files(*[1000] * 40), size_of, threads) == [file.path for file in files(*[1000] * 40)]
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("file")] == []
 
 

@@ -102,7 +102,7 @@ class Clients:
         # A completion that is sent again after it worked is an error on AWS and a second success elsewhere.
         client.meta.events.register("needs-retry.s3.CompleteMultipartUpload", _refuse_blind_retry)
         client.meta.events.register("before-sign.s3.UploadPart", _body_unsigned(client.meta.config))
-        make_quick(client, self._signing())
+        make_quick(client)
         return client
 
     @functools.cached_property
@@ -133,10 +133,6 @@ class Clients:
         if self.deadline is not None:
             client.meta.events.register_first(f"before-send.{service}", _stop_after(self.deadline))
         return client
-
-    def _signing(self) -> Any:
-        """The credentials of the clients."""
-        return self._session.get_credentials() if self._session else None
 
     def _new_session(self) -> boto3.Session:
         region = self._given("AWS_REGION") or self._given("AWS_DEFAULT_REGION")

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest, AWSResponse
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _EVENT = "before-send.s3.GetObject"
+_DONE = "after-call.s3.GetObject"
 _ATTRIBUTE = "dmslake_quick_gets"
 _SCOPE = re.compile(r"AWS4-HMAC-SHA256 Credential=[^,]+/\d{8}/([^/,]+)/s3/aws4_request,")
 # What botocore's request may hold besides what is asked for. One with anything else is of a kind that is not imitated.
@@ -41,10 +42,11 @@ def get_object(s3: S3Client, request: Mapping[str, str]) -> StreamingBody:
     return gets.body(s3, request) if gets else s3.get_object(**request)["Body"]  # type: ignore[arg-type]
 
 
-def make_quick(s3: S3Client, credentials: Any) -> None:
-    """Let `get_object` take the shorter way with this client. credentials: botocore's, which the client signs with; None: it doesn't."""
-    # The one part of a client that is not public; without it all goes botocore's way.
+def make_quick(s3: S3Client) -> None:
+    """Let `get_object` take the shorter way with this client."""
+    # The two parts of a client that are not public; without one of them all goes botocore's way.
     session = getattr(getattr(s3, "_endpoint", None), "http_session", None)
+    credentials = getattr(getattr(s3, "_request_signer", None), "_credentials", None)
     if session is not None and credentials is not None:
         setattr(s3, _ATTRIBUTE, QuickGets(s3, session, credentials))
 
@@ -62,16 +64,18 @@ class QuickGets:
     """The shorter way of one client. May be used from threads."""
 
     def __init__(self, s3: Any, session: Any, credentials: Any) -> None:
-        self._events = s3.meta.events
+        self._events, self._model = s3.meta.events, s3.meta.service_model.operation_model("GetObject")
         self._session, self._credentials = session, credentials
         self._buckets: dict[str, _Bucket] = {}
         self._now = threading.local()  # asked: what botocore is asked for; came: what it is to go on from
         self._events.register_first(_EVENT, self._before_send)
 
     def body(self, s3: S3Client, request: Mapping[str, str]) -> StreamingBody:
-        bucket = self._buckets.get(request["Bucket"])
+        bucket = self._buckets.get(request["Bucket"]) if request["Key"] else None  # what is no key is refused by botocore
         came: Any = None if bucket is None else self.ask(bucket, request)
         if is_object(came):
+            # What botocore keeps of quota for retries grows with each call that needed none: so it must hear of this one.
+            self._events.emit(_DONE, http_response=came, parsed={}, model=self._model, context={})
             return StreamingBody(came.raw, came.headers.get("content-length"))  # as botocore's: short and broken bodies are errors
         self._now.asked, self._now.came = request, came
         try:
@@ -110,7 +114,9 @@ class QuickGets:
         headers = {name.lower(): _text(value) for name, value in request.headers.items()}
         url, scope = request.url.partition("?")[0], _SCOPE.match(headers.get("authorization", ""))
         key, known = _quoted(asked["Key"]), _USUAL.union(header.lower() for header in _ASKED.values())
-        if scope and url.endswith("/" + key) and known.issuperset(headers):
+        host = urlsplit(url).netloc
+        usual = headers.pop("host", host) == host and known.issuperset(headers)  # botocore names the host where it signs with awscrt
+        if scope and url.endswith("/" + key) and usual:
             self._buckets[asked["Bucket"]] = _Bucket(url[: -len(key)], scope[1], headers.get("user-agent", ""))
         else:
             self._buckets.pop(asked["Bucket"], None)

@@ -39,7 +39,8 @@ def json_error(status: int, code: str) -> AWSResponse:
 class Injected:
     """Answers the next requests of an operation by `answers`, one each; None lets one through. Later requests pass.
 
-    An answer may be a function of the request. sent: how many requests there were, the injected ones included.
+    An answer may be a function of the request. sent: how many requests there were, the injected ones included. A GetObject that takes the
+    shorter way (quick_gets) and is handed back to botocore takes two answers, of which the first counts.
     """
 
     def __init__(self, client: Any, operation: str, *answers: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from botocore import UNSIGNED
-from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
+from botocore.exceptions import ClientError, ConnectionClosedError, ParamValidationError, ReadTimeoutError
 
 from glue_jobs.aws.clients import make_clients
 from glue_jobs.aws.objects import READ_ATTEMPTS, read_bytes
@@ -205,7 +205,7 @@ def test_a_bucket_elsewhere_is_learned_after_the_redirection(seen: Seen, s3: Any
     ]
 
 
-@pytest.mark.parametrize("what", ["a header that is not known", "another signature", "another key"])
+@pytest.mark.parametrize("what", ["a header that is not known", "another signature", "another key", "another host"])
 def test_requests_of_another_kind_are_left_to_botocore(s3: Any, bucket: str, what: str) -> None:
     """As an express bucket's, or those that somebody's handler changed."""
     s3.put_object(Bucket=bucket, Key="k", Body=b"abc")
@@ -213,6 +213,8 @@ def test_requests_of_another_kind_are_left_to_botocore(s3: Any, bucket: str, wha
     def change(request: Any, **_: Any) -> None:
         if what == "a header that is not known":
             request.headers["x-amz-s3session-token"] = "t"
+        elif what == "another host":
+            request.headers["host"] = "other"
         elif what == "another key":
             request.url += "2"
 
@@ -226,25 +228,55 @@ def test_requests_of_another_kind_are_left_to_botocore(s3: Any, bucket: str, wha
     assert seen.ways == ["botocore's"] * 2
 
 
+def test_a_request_that_names_its_host_is_of_the_usual_kind(s3: Any, bucket: str) -> None:
+    """As botocore's do where awscrt is installed."""
+    s3.put_object(Bucket=bucket, Key="k", Body=b"abc")
+
+    def name_host(request: Any, **_: Any) -> None:
+        request.headers["host"] = s3.meta.endpoint_url.removeprefix("http://")
+
+    s3.meta.events.register_first("before-sign.s3.GetObject", name_host)
+    seen = Seen(s3)
+
+    assert [read_bytes(s3, bucket, "k") for _ in range(2)] == [b"abc"] * 2
+    assert seen.ways == ["botocore's"]
+
+
+def test_what_is_no_key_is_refused_as_by_botocore(seen: Seen, s3: Any, bucket: str) -> None:
+    """The address without a key is that of the bucket, whose listing would be taken for an object."""
+    with pytest.raises(ParamValidationError, match="Key"):
+        read_bytes(s3, bucket, "")
+
+    assert seen.sent == []
+
+
+def test_calls_that_need_no_retry_earn_the_quota_for_retries(seen: Seen, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """botocore has quota for about 100 retries of throttled calls, and gives some back for each call that was not."""
+    monkeypatch.setattr("time.sleep", lambda _: None)
+
+    for _ in range(150):
+        seen.answers = [s3_error(503, "SlowDown"), s3_error(503, "SlowDown")]
+        assert [read_bytes(s3, bucket, "k") for _ in range(6)] == [b"abc"] * 6
+
+
 @pytest.mark.parametrize("lacks", ["credentials", "connections"])
 def test_a_client_that_lacks_what_it_takes_goes_botocores_way(
     environment: dict[str, str], session: Any, bucket: str, lacks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another version of botocore may keep its connections elsewhere."""
+    """Another version of botocore may keep them elsewhere."""
     clients = make_clients(environment)
-    clients._session = session
-    if lacks == "credentials":
-        monkeypatch.setattr(session, "get_credentials", lambda: None)
-    else:
-        real = clients._client
+    clients._session, real = session, clients._client
 
-        def without(service: str) -> Any:
-            client = real(service)
+    def without(service: str) -> Any:
+        client = real(service)
+        if lacks == "credentials":
+            client._request_signer = None
+        else:
             client._endpoint._send = client._endpoint.http_session.send
             del client._endpoint.http_session
-            return client
+        return client
 
-        monkeypatch.setattr(clients, "_client", without)
+    monkeypatch.setattr(clients, "_client", without)
     clients.s3.put_object(Bucket=bucket, Key="k", Body=b"abc")
     ways: list[str] = []
     clients.s3.meta.events.register("before-parameter-build.s3.GetObject", lambda **_: ways.append("botocore's"))

@@ -20,6 +20,7 @@ import pyarrow as pa
 from glue_jobs.aws.clients import make_clients
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, UsageError, to_install
 from glue_jobs.core.feed_wish import FeedWish
+from glue_jobs.spark.delta_rows import rows_of
 from glue_jobs.spark.differences import comparable_schema
 from glue_jobs.spark.feed_source import Between, Bronze, check_keys, conformed, feed_schema, make_bronze
 from glue_jobs.spark.row_changes import row_changes
@@ -88,7 +89,7 @@ class DeltaSource:
     def _rows(self, dataset: Any, version: int) -> pa.Table:
         with self._said(version):
             try:
-                return dataset.to_table()
+                return rows_of(dataset)
             except FileNotFoundError as error:
                 what = f"a data file of {self._named(version)} is no more: {error}"
                 raise UsageError(what, "version-gone", "give a version whose files VACUUM has left") from error

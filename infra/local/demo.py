@@ -8,7 +8,6 @@ The jobs are started as on AWS, by StartJobRun. The lake is read as anybody woul
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import shutil
@@ -22,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from glue_jobs.aws.clients import make_clients
 from glue_jobs.aws.objects import list_files, read_bytes
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.paths import S3Uri
+from glue_jobs.spark.attached_rows import from_parquet
 from infra.local.demo_screen import Screen
 from infra.local.embedded import EmbeddedAws
 from infra.local.feed.command import feed
@@ -236,7 +235,7 @@ class Demo:
         """The lake table as it stands in its folder. Files from before a column was added have it as null."""
         folder = self._folder(table)
         files = [read_bytes(self.aws.client("s3"), folder.bucket, folder.key + path) for path in self._files(table)]
-        return pa.concat_tables([pq.read_table(io.BytesIO(data)) for data in files], promote_options="default")
+        return pa.concat_tables([from_parquet(data) for data in files], promote_options="default")
 
     def read(self, table: str) -> Rows:
         """The lake table's rows by key."""

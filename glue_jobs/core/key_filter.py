@@ -28,8 +28,11 @@ HASHES = 1  # of the hash function: another number makes all filters those of an
 
 LEAST_FILES, LEAST_BYTES = 16, 64 * 1024 * 1024  # of candidates: with fewer of both, opening them costs no more than asking
 LEAST_SPREAD = 1.5  # candidates that a key meets on average; where ranges tell files apart it is one
-MOST_ROWS_A_FILE = 8  # changed keys for each candidate: with more, hardly a file is without one
-SAMPLE = 32  # filters that are looked at first
+MOST_ROWS_A_FILE, ROWS_A_CHANGE = 8, 100  # changed keys for each candidate, rows for each changed key: with more of the ones and fewer of
+# the others, hardly a file is without a changed key
+MOST_FILE_ROWS = 8_000_000  # of a file that gets a filter: the hashes of its keys are held in memory, twice 8 bytes each
+SAMPLE, SAMPLED_BYTES = 32, 16 * 1024 * 1024  # filters that are looked at first, and their bytes, at most
+LEAST_SAMPLE = 2  # however large they are
 SPREAD_SAMPLE = 200  # files of which is counted how many keys or ranges meet them
 MOST_SAMPLE_HITS = 0.8  # share of the sample above which the other filters are not read
 SMALL_BYTES = 1024 * 1024  # an object below this is always taken into the next one
@@ -134,9 +137,20 @@ def decode(data: bytes, signed: str) -> tuple[Entry, ...]:
 # --- when they are worth it
 
 
-def may_pay(rows: int, files: int, size_bytes: int) -> bool:
-    """Whether asking filters may be cheaper than opening the candidates. rows: changed keys; files, size_bytes: the candidates."""
-    return (files >= LEAST_FILES or (files > 1 and size_bytes >= LEAST_BYTES)) and 0 < rows <= MOST_ROWS_A_FILE * files
+def may_pay(rows: int, files: Sequence[DataFile]) -> bool:
+    """Whether asking filters may be cheaper than opening the candidates `files`. rows: changed keys."""
+    is_much = len(files) >= LEAST_FILES or (len(files) > 1 and sum(file.size_bytes for file in files) >= LEAST_BYTES)
+    return is_much and 0 < rows <= max(MOST_ROWS_A_FILE * len(files), sum(file.rows for file in files) // ROWS_A_CHANGE)
+
+
+def first_asked(lengths: Sequence[int]) -> list[int]:
+    """The places of the filters that are looked at first, to see whether nearly all files hold a changed key; none where a look at some
+    would take about as many requests as one at all. lengths: of the filters, in bytes."""
+    total = sum(lengths)
+    if total <= SAMPLED_BYTES:
+        return []
+    count = max(LEAST_SAMPLE, min(SAMPLE, SAMPLED_BYTES * len(lengths) // total))
+    return evenly(len(lengths), count) if len(lengths) > 2 * count else []
 
 
 def overlap(files: Sequence[DataFile], types: Sequence[str]) -> float:

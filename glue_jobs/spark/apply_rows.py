@@ -235,7 +235,7 @@ class _RewriteTask:
     def _pieces(self, opened: OpenFile, rewrite: _Rewrite) -> Iterator[pa.Table | StoredGroup]:
         """The same of a file that is read in pieces; row groups without a row of the keys as they are stored, where that can be."""
         keys, _ = self.shared.get()
-        for run in GroupSearch.of(opened, keys.columns, lambda rows: bool((keys.places(rows) >= 0).any())).runs():
+        for run in GroupSearch(opened, keys.columns, lambda rows: bool((keys.places(rows) >= 0).any())).runs():
             if isinstance(run, StoredGroup):
                 yield run
             else:

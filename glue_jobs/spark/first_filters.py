@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-import numpy as np
-
-from glue_jobs.core.key_filter import LEAST_SPREAD, SAMPLE, KeyFilter, may_pay, overlap
+from glue_jobs.core.key_filter import LEAST_SPREAD, MOST_FILE_ROWS, SAMPLE, KeyFilter, may_pay, overlap
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.key_filter_bits import Hashes, packed
 from glue_jobs.spark.place import Shape
@@ -30,9 +28,9 @@ class FirstFilters:
 
     def note(self, file: DataFile, hashes: Sequence[Hashes]) -> None:
         """The hashes of all keys of a file, whose bounds are known."""
-        if not hashes or sum(map(len, hashes)) != file.rows:
+        if not hashes or sum(map(len, hashes)) != file.rows or file.rows > MOST_FILE_ROWS:
             return
-        data = packed(np.concatenate(hashes))
+        data = packed(hashes)
         with self._lock:
             if data is None or len(data) > self._left:
                 return
@@ -45,5 +43,5 @@ class FirstFilters:
     def made(self) -> list[KeyFilter]:
         """The filters, if they may be of use."""
         files = self._files
-        of_use = may_pay(1, len(files), sum(file.size_bytes for file in files)) and overlap(files, self.shape.key_types) > LEAST_SPREAD
+        of_use = may_pay(1, files) and overlap(files, self.shape.key_types) > LEAST_SPREAD
         return self._made if of_use else []

@@ -9,6 +9,7 @@ What is stored must be found by a later program: another hash here needs another
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from glue_jobs.spark.place import Shape
 KEPT_BITS = 24
 _KEPT = np.uint64(2**KEPT_BITS - 1)
 _BUCKET_KEYS = 255
+_AT_ONCE = 1 << 20
 
 
 def hashes_of(rows: pa.Table, shape: Shape) -> Hashes:
@@ -31,16 +33,21 @@ def hashes_of(rows: pa.Table, shape: Shape) -> Hashes:
     return column_hashes(keys.cast(schema))
 
 
-def packed(hashes: Hashes) -> bytes | None:
-    """The filter of keys with these hashes; None where too many of them are one, as those of very long texts may be."""
-    bits = max(1, len(hashes).bit_length() - 1)
-    ordered = np.sort(hashes)
-    counts = np.bincount((ordered >> np.uint64(64 - bits)).astype(np.int64), minlength=1 << bits)
+def packed(parts: Sequence[Hashes]) -> bytes | None:
+    """The filter of keys with these hashes; None where too many of them are one, as those of very long texts may be. Takes 12 bytes of
+    memory for each beside them."""
+    ordered = np.concatenate([np.empty(0, np.uint64), *parts])
+    ordered.sort()
+    bits = max(1, len(ordered).bit_length() - 1)
+    edges = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
+    counts = np.diff(np.searchsorted(ordered, edges), prepend=0, append=len(ordered))
     if counts.max() > _BUCKET_KEYS:
         return None
-    kept = (ordered >> np.uint64(64 - bits - KEPT_BITS)) & _KEPT
-    three = kept.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :3]
-    return bytes([bits]) + counts.astype(np.uint8).tobytes() + three.tobytes() + b"\0"
+    three = np.empty((len(ordered), 3), np.uint8)
+    for start in range(0, len(ordered), _AT_ONCE):
+        kept = (ordered[start : start + _AT_ONCE] >> np.uint64(64 - bits - KEPT_BITS)) & _KEPT
+        three[start : start + _AT_ONCE] = kept.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :3]
+    return b"".join([bytes([bits]), counts.astype(np.uint8).tobytes(), three.data, b"\0"])
 
 
 def may_hold(data: bytes, hashes: Hashes) -> bool:

@@ -22,7 +22,6 @@ from glue_jobs.core.key_filter import (
     FOLDER,
     LEAST_SPREAD,
     MOST_SAMPLE_HITS,
-    SAMPLE,
     SPREAD_SAMPLE,
     Entry,
     KeyFilter,
@@ -30,6 +29,7 @@ from glue_jobs.core.key_filter import (
     decode,
     encode,
     evenly,
+    first_asked,
     head_bytes,
     is_filter_name,
     may_pay,
@@ -49,18 +49,18 @@ _T = TypeVar("_T")
 THREADS = 4
 HEAD_BYTES = 256 * 1024  # fetched first of an object: mostly its index, or all of it
 PIECE_BYTES = 4 * 1024 * 1024  # fetched at once
-SAMPLED_BYTES = 4 * PIECE_BYTES  # with less to read, a look at some first would take more requests than all
 GAP_BYTES = 64 * 1024  # between two filters that are fetched together
 TROUBLE = (DmslakeError, ClientError, BotoCoreError, ValueError)
 
 
 @dataclass(frozen=True)
 class Search:
-    """The candidates that a merge opens. spared: how many it need not, thanks to filters; known: those of `files` that have a filter;
-    build_bytes: how many bytes of filters may be made, 0 for none; trouble: what was wrong with filters, '' for nothing."""
+    """The candidates that a merge opens. spared: how many it need not, thanks to filters, and their bytes; known: those of `files` that
+    have a filter; build_bytes: how many bytes of filters may be made, 0 for none; trouble: what was wrong with filters, '' for nothing."""
 
     files: tuple[DataFile, ...]
     spared: int = 0
+    spared_bytes: int = 0
     known: frozenset[str] = frozenset()
     build_bytes: int = 0
     stored: tuple[Stored, ...] = ()
@@ -70,7 +70,7 @@ class Search:
     def noting(self, tasks: int) -> Noting:
         """What each of so many tasks is told. Two steps of tasks share the bytes."""
         each = max(1, tasks)
-        return Noting(self.build_bytes // 2 // each, self.spared / each, self.known)
+        return Noting(self.build_bytes // 2 // each, self.spared_bytes // each, self.known)
 
     def is_useful(self, hits: int) -> bool:
         """Whether new filters are worth keeping. hits: how many of the opened files hold a changed key."""
@@ -88,7 +88,7 @@ def search(place: Place, net: NetChanges, files: Sequence[DataFile]) -> Search:
     """What to open of the candidates `files`. No request is made where ranges tell files apart, or few are to be opened."""
     everything = Search(tuple(files))
     most = place.limits.key_filter_bytes
-    if not most or not may_pay(net.rows, len(files), sum(file.size_bytes for file in files)) or _spread(net, files) <= LEAST_SPREAD:
+    if not most or not may_pay(net.rows, files) or _spread(net, files) <= LEAST_SPREAD:
         return everything
     everything = replace(everything, build_bytes=int(most), asked=True)
     try:
@@ -98,8 +98,7 @@ def search(place: Place, net: NetChanges, files: Sequence[DataFile]) -> Search:
     everything = replace(everything, stored=tuple(stored), trouble=trouble)
     wanted = _entries_of(stored, files)
     hashes = np.sort(hashes_of(net.table, net.shape))
-    is_much = len(wanted) > 2 * SAMPLE and sum(entry.length for _, entry, _ in wanted) > SAMPLED_BYTES
-    first = evenly(len(wanted), SAMPLE) if is_much else []
+    first = first_asked([entry.length for _, entry, _ in wanted])
     answers, trouble = _ask(place, [wanted[at] for at in first], hashes)
     if sum(answers.values()) > MOST_SAMPLE_HITS * len(first) > 0:
         return replace(everything, build_bytes=0)
@@ -109,7 +108,8 @@ def search(place: Place, net: NetChanges, files: Sequence[DataFile]) -> Search:
     kept = tuple(file for file in files if answers.get(file.path, True))
     known = frozenset(path for path, may in answers.items() if may)
     trouble = everything.trouble or trouble or more_trouble
-    return replace(everything, files=kept, spared=len(files) - len(kept), known=known, trouble=trouble)
+    spared = sum(file.size_bytes for file in files) - sum(file.size_bytes for file in kept)
+    return replace(everything, files=kept, spared=len(files) - len(kept), spared_bytes=spared, known=known, trouble=trouble)
 
 
 def _spread(net: NetChanges, files: Sequence[DataFile]) -> float:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from glue_jobs.core.key_filter import KeyFilter
+from glue_jobs.core.key_filter import MOST_FILE_ROWS, KeyFilter
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.key_filter_bits import Hashes, hashes_of, packed
 from glue_jobs.spark.open_file import OpenFile
@@ -19,48 +18,61 @@ from glue_jobs.spark.stored_groups import StoredGroup
 
 Piece = TypeVar("Piece", pa.Table, pa.Table | StoredGroup)
 
-# Files that a task may find to hold a changed key, beyond those that hold none, before it stops to make filters of what it writes.
-SLACK = 16
+_ALL = -1
+# Bytes of files that a task may find to hold a changed key, beyond those that hold none, before it stops to make filters of what it writes.
+SLACK_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class NotingFile(OpenFile):
     """An open file that hashes its keys while they are read. What is read last is hashed when more is asked for: a search that stops at
-    a hit hashes nothing in vain."""
+    a hit hashes nothing in vain. noted: by row group; of all that are read at once: −1."""
 
-    hashes: list[Hashes] = field(default_factory=list)
+    noted: dict[int, list[Hashes]] = field(default_factory=dict)
 
     def key_batches(self, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
-        if groups is None:
-            self.hashes.clear()
+        hashes = self.noted[_ALL if groups is None else groups[0]] = []
         for rows in super().key_batches(groups):
             yield rows
-            self.hashes.append(hashes_of(rows, self.shape))
+            hashes.append(hashes_of(rows, self.shape))
+
+    def group_hashes(self, number: int) -> Iterator[Hashes]:
+        """A row group that was searched in vain is not read again."""
+        hashes = self.noted.get(number, [])
+        if sum(map(len, hashes)) == self.parquet.metadata.row_group(number).num_rows:
+            return iter(hashes)
+        return super().group_hashes(number)
+
+    def all_hashes(self) -> list[Hashes]:
+        """Of all that was read."""
+        return self.noted.get(_ALL) or [part for parts in self.noted.values() for part in parts]
 
 
 @dataclass(frozen=True)
 class Noting:
-    """What one task is told: up to how many bytes of filters it makes, 0 for none; how many files it need not open, thanks to filters;
-    the files that have a filter already."""
+    """What one task is told: up to how many bytes of filters it makes, 0 for none; how many bytes of files it need not open, thanks to
+    filters; the files that have a filter already."""
 
     most_bytes: int = 0
-    spared: float = 0
+    spared_bytes: int = 0
     known: frozenset[str] = frozenset()
 
 
 class NotedRows:
-    """Hashes the keys of rows on their way to one file, as long as `is_noting` says so."""
+    """Hashes the keys of rows on their way to one file, as long as `is_noting` says so, and they are not too many for a filter."""
 
     def __init__(self, shape: Shape, is_noting: Callable[[], bool]) -> None:
         self.hashes: list[Hashes] = []
-        self._shape, self._is_noting = shape, is_noting
+        self._shape, self._is_noting, self._rows = shape, is_noting, 0
 
     def passing(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """The tables and stored row groups as they are."""
         for piece in pieces:
-            if self._is_noting():
-                tables = piece.keys() if isinstance(piece, StoredGroup) else [piece]
-                self.hashes.extend(hashes_of(rows, self._shape) for rows in tables)
+            self._rows += piece.rows if isinstance(piece, StoredGroup) else piece.num_rows
+            if self._rows > MOST_FILE_ROWS:
+                self.hashes.clear()
+            elif self._is_noting():
+                self.hashes.extend(piece.key_hashes() if isinstance(piece, StoredGroup) else [hashes_of(piece, self._shape)])
             yield piece
 
 
@@ -72,24 +84,30 @@ class KeyNotes:
         self._shape, self._known = shape, noting.known
         self._lock = threading.Lock()
         self._left = noting.most_bytes if shape.key else 0
-        self._balance = SLACK + noting.spared
+        self._balance = SLACK_BYTES + noting.spared_bytes
 
     def watch(self, opened: OpenFile) -> OpenFile:
         """The file, to be searched."""
-        if self._left <= 0 or opened.file.path in self._known:
+        if self._left <= 0 or opened.file.rows > MOST_FILE_ROWS:
             return opened
         return NotingFile(**{each.name: getattr(opened, each.name) for each in fields(OpenFile)})
+
+    def is_known_to_hold(self, opened: OpenFile) -> bool:
+        """Whether a large file need not be searched, because its key filter says that it holds a changed key. That is wrong once in
+        millions of keys; then the file is written anew as it is."""
+        return not opened.whole and opened.file.path in self._known
 
     def of_searched(self, opened: OpenFile) -> tuple[KeyFilter, ...]:
         """The filter of a file that `watch` gave, if all its keys were read."""
         with self._lock:
-            self._balance += 1
-        return self._filter(opened.file, opened.hashes) if isinstance(opened, NotingFile) else ()
+            self._balance += opened.file.size_bytes
+        is_new = isinstance(opened, NotingFile) and opened.file.path not in self._known
+        return self._filter(opened.file, opened.all_hashes()) if is_new else ()
 
-    def count_hit(self) -> None:
-        """A file that was searched holds a changed key, and is written anew."""
+    def count_hit(self, file: DataFile) -> None:
+        """This file, which was searched, holds a changed key and is written anew."""
         with self._lock:
-            self._balance -= 1
+            self._balance -= file.size_bytes
 
     def of_rows(self) -> NotedRows:
         """For the rows of a file that is to be written. What is noted of a part of them makes no filter."""
@@ -107,7 +125,7 @@ class KeyNotes:
         """None if these are not the hashes of all rows of the file: a filter without one of its keys would lose a change."""
         if not hashes or sum(map(len, hashes)) != file.rows:
             return ()
-        data = packed(np.concatenate(hashes))
+        data = packed(hashes)
         with self._lock:
             if data is None or len(data) > self._left:
                 return ()

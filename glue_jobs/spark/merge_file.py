@@ -46,24 +46,58 @@ def _joined(parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
 
-class FileMerge:
-    """The merge of net changes into one data file. A file that lies in memory is searched once, whatever is asked of it.
+class KeyLookup:
+    """Where the keys of a file's rows stand in the net changes, of which only those from `start` up to `stop` lie in its key range.
 
-    Only the net changes between `start` and `stop` lie in the file's key range. by_piece: look at each piece's own range first; where the
-    file is sorted by key, a large batch is then not hashed anew for each piece.
+    by_piece: look at each piece's own range first; where the file is sorted by key, a large batch is then not hashed anew for each piece.
     """
+
+    def __init__(self, net: NetChanges, start: int, stop: int, by_piece: bool) -> None:
+        self._net, self._start, self._stop, self._by_piece = net, start, stop, by_piece
+
+    def has_hit(self, rows: pa.Table) -> bool:
+        return bool((self.positions(rows) >= 0).any())
+
+    @kept_property
+    def _index(self) -> tuple[KeyIndex, int]:
+        """Of the net changes in the file's key range, and which is its first. Where that is most of them, as where keys are random, it is
+        the index of all: what it makes of them serves every file."""
+        if (self._stop - self._start) * 2 >= self._net.rows:
+            return self._net.index, 0
+        return self._net.index.slice(self._start, self._stop), self._start
+
+    def positions(self, rows: pa.Table) -> np.ndarray[Any, Any]:
+        """For each row the place of its key in the net changes, −1 for none."""
+        index, start = self._index
+        if self._by_piece:
+            low, high = self._net.slice_of_rows(rows)
+            if high == low:
+                return np.full(rows.num_rows, -1, np.int64)
+            if (high - low) * 2 < len(index):
+                index, start = self._net.index.slice(low, high), low
+        found = index.positions(rows)
+        if isinstance(found, pa.ChunkedArray):
+            found = found.combine_chunks()
+        places: np.ndarray[Any, Any] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        if start:
+            places[places >= 0] += start
+        return places
+
+
+class FileMerge:
+    """The merge of net changes into one data file. A file that lies in memory is searched once, whatever is asked of it."""
 
     def __init__(self, opened: OpenFile, net: NetChanges) -> None:
         self._opened, self._net = opened, net
         self._start, self._stop = net.slice_for(opened.file) if net.shape.key else (0, 0)
-        self._by_piece = not opened.whole and self._stop - self._start >= BATCH_ROWS
+        by_piece = not opened.whole and self._stop - self._start >= BATCH_ROWS
+        self._lookup = KeyLookup(net, self._start, self._stop, by_piece)
         self._code = net.code_of(opened.file.partition)
         self._found: np.ndarray[Any, Any] | None = None
         self._groups: GroupSearch | None = None
 
     def has_hits(self) -> bool:
-        """Whether any row of the file has a changed key. Reads the key columns only, and stops at the first hit; of a row group where the
-        others may be kept."""
+        """Whether any row of the file has a changed key. Reads the key columns only, and stops at the first hit."""
         if self._stop <= self._start:
             return False
         if self._opened.storable:
@@ -81,7 +115,7 @@ class FileMerge:
         yield from self._rows(tally, None)
 
     def pieces(self, tally: Tally) -> Iterator[pa.Table | StoredGroup]:
-        """The same after `has_hits` said yes, but row groups without a changed key as they are stored, where that can be."""
+        """The same, but row groups without a changed key as they are stored, where that can be. For a file that holds one."""
         for run in self._searched_groups().runs():
             if isinstance(run, StoredGroup):
                 yield run
@@ -93,47 +127,22 @@ class FileMerge:
             if self._stop <= self._start:
                 yield table
                 continue
-            positions = self._positions(table) if self._found is None else self._found
+            positions = self._lookup.positions(table) if self._found is None else self._found
             dropped = _note_hits(positions, self._net, self._code, tally)
             yield _replaced(table, positions, dropped, self._net)
 
     def _searched_groups(self) -> GroupSearch:
         if self._groups is None:
-            self._groups = GroupSearch.of(self._opened, self._opened.shape.key, lambda keys: bool((self._positions(keys) >= 0).any()))
+            self._groups = GroupSearch(self._opened, self._opened.shape.key, self._lookup.has_hit)
         return self._groups
 
     def _searched(self) -> Iterator[np.ndarray[Any, Any]]:
         """The positions of all rows, a piece at a time; a file in memory is one piece."""
         for keys in self._opened.key_batches():
-            found = self._positions(keys)
+            found = self._lookup.positions(keys)
             if self._opened.whole:
                 self._found = found
             yield found
-
-    @kept_property
-    def _index(self) -> tuple[KeyIndex, int]:
-        """Of the net changes in the file's key range, and which is its first. Where that is most of them, as where keys are random, it is
-        the index of all: what it makes of them serves every file."""
-        if (self._stop - self._start) * 2 >= self._net.rows:
-            return self._net.index, 0
-        return self._net.index.slice(self._start, self._stop), self._start
-
-    def _positions(self, rows: pa.Table) -> np.ndarray[Any, Any]:
-        """For each row the place of its key in the net changes, −1 for none."""
-        index, start = self._index
-        if self._by_piece:
-            low, high = self._net.slice_of_rows(rows)
-            if high == low:
-                return np.full(rows.num_rows, -1, np.int64)
-            if (high - low) * 2 < len(index):
-                index, start = self._net.index.slice(low, high), low
-        found = index.positions(rows)
-        if isinstance(found, pa.ChunkedArray):
-            found = found.combine_chunks()
-        places: np.ndarray[Any, Any] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        if start:
-            places[places >= 0] += start
-        return places
 
 
 def _note_hits(positions: np.ndarray[Any, Any], net: NetChanges, code: int, tally: Tally) -> np.ndarray[Any, Any]:

@@ -115,9 +115,9 @@ class MergeTask:
         merge, tally = FileMerge(opened, net), Tally()
         if locate_only:
             merge.locate(tally)
-        if locate_only or not (self.rewrite_all or merge.has_hits()):
+        if locate_only or not (self.rewrite_all or notes.is_known_to_hold(opened) or merge.has_hits()):
             return GroupResult((_result(opened, False, tally, notes.of_searched(opened)),), Written())
-        notes.count_hit()
+        notes.count_hit(file)
         rows = notes.of_rows()
         pieces = merge.rows(tally) if self.rewrite_all else merge.pieces(tally)
         with read_ahead(rows.passing(pieces), _memory) as merged:
@@ -149,7 +149,7 @@ class MergeTask:
             if not all_of_them:
                 if not merge.has_hits():
                     return _Searched(opened, tally, None, notes.of_searched(opened))
-                notes.count_hit()
+                notes.count_hit(file)
             rows = merge.rows(tally)
             # A small file of very many rows would not lie in memory: it is read when its turn comes.
             return _Searched(opened, tally, list(rows) if opened.whole else rows)

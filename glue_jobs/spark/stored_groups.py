@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from glue_jobs.core.keys import Bound
 from glue_jobs.spark.arrow_writer import is_by_arrow
+from glue_jobs.spark.column_hashes import Hashes
 from glue_jobs.spark.thrift_compact import I16, I64, LIST, STRUCT, Struct, read_struct, write_struct
 
 # Smaller ones are decoded: together with what is written before them they become larger ones, and a request is not worth their bytes.
@@ -44,13 +45,14 @@ class Described:
 
 @dataclass(frozen=True)
 class StoredGroup:
-    """A row group without a changed key. low, high: its key range. keys: reads its keys; chunks: opens its bytes, a few at a time."""
+    """A row group without a changed key. low, high: its key range. key_hashes: those of all its rows, some at a time; chunks: opens its
+    bytes, a few at a time."""
 
     rows: int
     low: Bound
     high: Bound
     described: Described
-    keys: Callable[[], Iterable[pa.Table]]
+    key_hashes: Callable[[], Iterable[Hashes]]
     chunks: Callable[[], AbstractContextManager[Iterable[bytes]]]
 
 

@@ -12,6 +12,9 @@ from glue_jobs.core.key_filter import (
     LEAST_BYTES,
     LEAST_FILES,
     MOST_ROWS_A_FILE,
+    ROWS_A_CHANGE,
+    SAMPLE,
+    SAMPLED_BYTES,
     SMALL_BYTES,
     Entry,
     KeyFilter,
@@ -19,6 +22,7 @@ from glue_jobs.core.key_filter import (
     decode,
     encode,
     evenly,
+    first_asked,
     head_bytes,
     is_filter_name,
     may_pay,
@@ -93,15 +97,44 @@ def test_names() -> None:
         assert not is_filter_name(other)
 
 
+def files(count: int, size_bytes: int = 1, rows: int = 1) -> list[DataFile]:
+    return [DataFile(f"{number}.parquet", size_bytes, rows) for number in range(count)]
+
+
 def test_filters_are_asked_where_they_may_spare_something() -> None:
     """Of few and small candidates, or of more keys than leave a file without one, they can't."""
-    assert may_pay(1, LEAST_FILES, 0)
-    assert may_pay(1, 2, LEAST_BYTES)
-    assert not may_pay(1, LEAST_FILES - 1, LEAST_BYTES - 1)
-    assert not may_pay(1, 1, LEAST_BYTES)
-    assert may_pay(MOST_ROWS_A_FILE * 100, 100, 0)
-    assert not may_pay(MOST_ROWS_A_FILE * 100 + 1, 100, 0)
-    assert not may_pay(0, 100, 0)
+    assert may_pay(1, files(LEAST_FILES))
+    assert may_pay(1, files(2, LEAST_BYTES // 2))
+    assert not may_pay(1, files(LEAST_FILES - 1, (LEAST_BYTES - 1) // LEAST_FILES))
+    assert not may_pay(1, files(1, LEAST_BYTES))
+    assert may_pay(MOST_ROWS_A_FILE * 100, files(100))
+    assert not may_pay(MOST_ROWS_A_FILE * 100 + 1, files(100))
+    assert not may_pay(0, files(100))
+
+
+def test_many_changes_of_many_more_rows_may_be_in_few_files() -> None:
+    """Those of the newest rows are; whether these are such is seen by the first filters."""
+    large = files(5, 2**27, 2_000_000)
+
+    assert may_pay(10_000_000 // ROWS_A_CHANGE, large)
+    assert not may_pay(10_000_000 // ROWS_A_CHANGE + 1, large)
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "asked"),
+    [
+        (1000, 1000, 0),  # few bytes: all at once
+        (700, 57_000, SAMPLE),
+        (2 * SAMPLE, SAMPLED_BYTES, 2),
+        (5, 8_000_000, 2),
+        (4, 8_000_000, 0),
+        (2, SAMPLED_BYTES, 0),
+        (0, 0, 0),
+    ],
+)
+def test_how_many_filters_are_looked_at_first(count: int, length: int, asked: int) -> None:
+    """No more than tell, no more bytes than they are worth, and none where the rest is hardly more."""
+    assert len(first_asked([length] * count)) == asked
 
 
 @pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 64, 1000])

@@ -24,7 +24,7 @@ from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_files import read_data_file
 from glue_jobs.spark.encoded_texts import ENCODED_TEXT, decoded
 from glue_jobs.spark.key_columns import bounds
-from glue_jobs.spark.merge_file import FileMerge, Tally
+from glue_jobs.spark.merge_file import FileMerge, KeyLookup, Tally
 from glue_jobs.spark.net_changes import DELETE, OP, UPDATE, net_changes
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Shape
@@ -124,8 +124,8 @@ def test_keys_of_a_file_in_memory_are_decoded_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(open_file, "read_columns", read)
     merge = CASES["plain"].merge(whole=True)
     looked_up: list[int] = []
-    positions = FileMerge._positions
-    monkeypatch.setattr(FileMerge, "_positions", lambda self, rows: looked_up.append(rows.num_rows) or positions(self, rows))
+    positions = KeyLookup.positions
+    monkeypatch.setattr(KeyLookup, "positions", lambda self, rows: looked_up.append(rows.num_rows) or positions(self, rows))
 
     assert merge.has_hits()
     list(merge.rows(Tally()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -48,7 +49,7 @@ def table_of(shape: Shape, rows: Sequence[Sequence[Any]]) -> pa.Table:
 
 
 def filter_of(shape: Shape, table: pa.Table) -> bytes:
-    data = packed(hashes_of(table, shape))
+    data = packed([hashes_of(table, shape)])
     assert data is not None
     return data
 
@@ -142,12 +143,22 @@ def test_the_hashes_are_those_of_older_programs() -> None:
     assert [f"{value:016x}" for value in hashes_of(table_of(shape, [row]), shape)] == ["96b1f72f1a205f8f"]
 
 
+def test_filters_are_packed_as_ever() -> None:
+    """Those of older batches are asked by later programs."""
+    parts = [np.arange(part, 1000, 3, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) for part in range(3)]
+    data = packed(parts)
+
+    assert data is not None
+    assert hashlib.sha256(data).hexdigest()[:16] == "3bbcb9206f70a8bb"
+    assert packed([np.concatenate(parts)]) == data
+
+
 def test_many_equal_hashes_make_no_filter() -> None:
     """Keys that differ only far behind can't be told apart: no filter is better than a large one."""
     shape = shape_of(["string"])
     table = table_of(shape, [("x" * 1024 + str(number),) for number in range(10_000, 10_300)])
 
-    assert packed(hashes_of(table, shape)) is None
+    assert packed([hashes_of(table, shape)]) is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 255, 256, 257])
@@ -155,7 +166,7 @@ def test_any_number_of_keys(count: int) -> None:
     """Also none: then nothing is found."""
     shape = shape_of(["bigint"])
     table = table_of(shape, [(number,) for number in range(count)])
-    data = packed(hashes_of(table, shape))
+    data = packed([hashes_of(table, shape)])
 
     assert data is not None
     assert all(may_hold(data, hashes_of(table.slice(at, 1), shape)) for at in range(count))

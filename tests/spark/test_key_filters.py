@@ -16,13 +16,14 @@ import pytest
 from glue_jobs.aws.clients import Clients, worker_s3
 from glue_jobs.aws.objects import list_files, read_bytes, write_bytes
 from glue_jobs.aws.removal import held_versions
+from glue_jobs.core import key_filter
 from glue_jobs.core.key_filter import FOLDER, decode, head_bytes, is_filter_name, signature
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column
 from glue_jobs.protocol.forget import look
 from glue_jobs.protocol.verify import Place
-from glue_jobs.spark import key_filters
+from glue_jobs.spark import first_filters, key_filters, key_notes
 from glue_jobs.spark.first_filters import FirstFilters
 from glue_jobs.spark.place import CLIENT_VARIABLES, Shape
 from tests.aws.faults import Injected, s3_error
@@ -268,14 +269,38 @@ def test_where_most_files_hold_a_changed_key_no_filter_is_made(source: Source) -
     source.check()
 
 
+def test_a_file_of_very_many_rows_gets_no_filter(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither when it is searched nor when it is written: the hashes of its keys would fill the memory."""
+    for each in (key_notes, first_filters):
+        monkeypatch.setattr(each, "MOST_FILE_ROWS", 0)
+
+    assert source.change(range(2))[1:] == (0, "")
+    assert source.change(range(2))[1:] == (0, "")
+
+    assert filter_keys(source.table) == []
+    source.check()
+
+
+def test_a_large_file_that_a_filter_says_to_hold_a_key_is_not_searched(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is written anew; where the filter was wrong, as it was."""
+    large = {"stream_file_bytes": "1"}
+    source.change(range(2), **large)
+    monkeypatch.setattr(key_filters, "may_hold", lambda data, hashes: True)
+
+    assert source.change(range(2, 4), **large)[0] == FILES
+
+    source.check()
+    assert len(source.table.head().superseded) == FILES
+
+
 def test_a_look_at_some_filters_says_whether_the_others_are_read(
     source: Source, in_process: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nearly all of them have a changed key, the rest is not asked for."""
     source.change(range(2))
     (key,) = filter_keys(source.table)
-    monkeypatch.setattr(key_filters, "SAMPLE", 4)
-    monkeypatch.setattr(key_filters, "SAMPLED_BYTES", 0)
+    monkeypatch.setattr(key_filter, "SAMPLE", 4)
+    monkeypatch.setattr(key_filter, "SAMPLED_BYTES", 1000)
     monkeypatch.setattr(key_filters, "GAP_BYTES", 0)
     monkeypatch.setattr(key_filters, "HEAD_BYTES", 16)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 
@@ -11,13 +12,15 @@ import pyarrow as pa
 from glue_jobs.core.keys import Bound
 from glue_jobs.spark.key_columns import bounds
 from glue_jobs.spark.open_file import OpenFile
+from glue_jobs.spark.side_by_side import MOST_BYTES, in_order
 from glue_jobs.spark.stored_groups import StoredGroup
 
 Range = tuple[Bound, Bound]
+SEARCH_BYTES = MOST_BYTES // 2  # so that two are searched at a time
 
 
 class GroupSearch:
-    """The search of a file, a row group at a time: one is searched when it is asked about, so while those before it are written already."""
+    """The search of a file, a row group at a time: one is searched while that before it is, or is written already."""
 
     def __init__(self, opened: OpenFile, columns: Sequence[str], has_hit: Callable[[pa.Table], bool]) -> None:
         """columns: those that `has_hit` looks at. The first row that is looked for ends the search of a row group. In a file of which none
@@ -28,8 +31,8 @@ class GroupSearch:
 
     def has_hits(self) -> bool:
         """Whether a row group holds a row that is looked for; an empty one does not. Ends with the first that does."""
-        metadata = self.opened.parquet.metadata
-        return any(metadata.row_group(number).num_rows and self._range(number) is None for number in range(metadata.num_row_groups))
+        with self._searched() as found:
+            return any(self._rows(number) and each is None for number, each in found)
 
     def runs(self) -> Iterator[StoredGroup | list[int] | None]:
         """What becomes of the row groups, in their order: one that goes as it stands, or the numbers of some that are decoded; None for
@@ -37,20 +40,27 @@ class GroupSearch:
         if not self.opened.storable:
             yield None
             return
-        for is_stored, groups in groupby(range(self.opened.parquet.num_row_groups), self._is_stored):
-            if is_stored:
-                yield from map(self._stored, groups)
-            else:
-                yield list(groups)
+        with self._searched() as found:
+            for is_stored, some in groupby(found, lambda pair: pair[0] in self.opened.storable and pair[1] is not None):
+                if is_stored:
+                    yield from (self._stored(number, each) for number, each in some if each is not None)
+                else:
+                    yield [number for number, _ in some]
 
-    def _is_stored(self, number: int) -> bool:
-        return number in self.opened.storable and self._range(number) is not None
+    def _rows(self, number: int) -> int:
+        return int(self.opened.parquet.metadata.row_group(number).num_rows)
 
-    def _stored(self, number: int) -> StoredGroup:
+    def _stored(self, number: int, found: Range) -> StoredGroup:
         opened, described = self.opened, self.opened.storable[number]
-        low, high = self._range(number) or ((), ())
         hashes, chunks = partial(opened.group_hashes, number), partial(opened.chunks, described.start, described.stop)
-        return StoredGroup(opened.parquet.metadata.row_group(number).num_rows, low, high, described, hashes, chunks)
+        return StoredGroup(self._rows(number), *found, described, hashes, chunks)
+
+    @contextmanager
+    def _searched(self) -> Iterator[Iterator[tuple[int, Range | None]]]:
+        """The row groups by their numbers, each with `_range`."""
+        numbers = range(self.opened.parquet.num_row_groups)
+        with in_order(self._range, numbers, lambda _: SEARCH_BYTES) as found:
+            yield zip(numbers, found, strict=True)
 
     def _range(self, number: int) -> Range | None:
         """The key range of a row group's rows, in a table without a key an empty one; None where one of them is looked for, and where
@@ -58,10 +68,10 @@ class GroupSearch:
         if not self.opened.storable:
             return None
         if number not in self._ranges:
-            self._ranges[number] = self._searched(number)
+            self._ranges[number] = self._search(number)
         return self._ranges[number]
 
-    def _searched(self, number: int) -> Range | None:
+    def _search(self, number: int) -> Range | None:
         opened, key, ranges = self.opened, self.opened.shape.key, []
         batches = opened.key_batches if tuple(self._columns) == tuple(key) else partial(opened.some_columns, self._columns)
         for rows in batches(groups=[number]):

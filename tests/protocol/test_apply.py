@@ -184,7 +184,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
     copied: list[int] = []
     stored = GroupSearch._stored
-    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number: (copied.append(number), stored(self, number))[1])
+    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number, found: (copied.append(number), stored(self, number, found))[1])
     return copied
 
 

@@ -241,7 +241,7 @@ def test_the_lake_table_is_the_source_table_whatever_is_copied(
     choose = random.Random(seed)
     stored: list[int] = []
     as_stored = GroupSearch._stored
-    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number: (stored.append(number), as_stored(self, number))[1])
+    monkeypatch.setattr(GroupSearch, "_stored", lambda self, number, found: (stored.append(number), as_stored(self, number, found))[1])
     table = new_table(primary_key=primary_key)
     source = {number: (number, f"{number * 7919 % 400:03}", 0) for number in range(400)}
     table.load(list(source.values()))

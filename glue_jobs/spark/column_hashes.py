@@ -16,6 +16,8 @@ Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 HASHED_BYTES = 1024  # of a text; those that differ only behind them have one hash
 _STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIXING = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+_LAST_SHIFT = np.uint64(31)
 
 
 def column_hashes(keys: pa.Table) -> Hashes:
@@ -28,11 +30,14 @@ def column_hashes(keys: pa.Table) -> Hashes:
 
 
 def _mixed(values: Hashes) -> Hashes:
-    """Every bit of the input moves every bit of the output (splitmix64); no two values become one."""
+    """Every bit of the input moves every bit of the output (splitmix64); no two values become one. In place but for two arrays: new ones
+    take longer than the arithmetic."""
     mixed: Hashes = values + _STEP
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
+    shifted = np.empty_like(mixed)
+    for shift, factor in _MIXING:
+        mixed ^= np.right_shift(mixed, shift, out=shifted)
+        mixed *= factor
+    mixed ^= np.right_shift(mixed, _LAST_SHIFT, out=shifted)
     return mixed
 
 
@@ -67,17 +72,31 @@ def _byte_hashes(values: pa.Array) -> Hashes:
     if offsets is None or not len(values):
         return np.zeros(len(values), np.uint64)
     bounds = np.frombuffer(offsets, "<i4", len(values) + 1, values.offset * 4).astype(np.int64)
-    starts, lengths = bounds[:-1] - bounds[0], np.diff(bounds)
-    size = int(bounds[-1] - bounds[0])
-    raw = np.zeros(size + 8, np.uint8)
+    lengths = np.diff(bounds)
+    least, most, size = int(lengths.min()), int(lengths.max()), int(bounds[-1] - bounds[0])
+    raw = np.empty(size + 8, np.uint8)
+    raw[size:] = 0
     if size:
         raw[:size] = np.frombuffer(data, np.uint8, size, int(bounds[0]))
-    words: Hashes = np.ndarray((size + 1,), "<u8", raw, strides=(1,))  # the eight bytes from each byte on
     total = _mixed(lengths.astype(np.uint64))
-    for done in range(0, min(int(lengths.max()), HASHED_BYTES), 8):
-        rows: Any = slice(None) if lengths.min() > done else np.flatnonzero(lengths > done)
+    if least == most:
+        return _of_one_length(total, raw, least)
+    starts = bounds[:-1] - bounds[0]
+    words: Hashes = np.ndarray((size + 1,), "<u8", raw, strides=(1,))  # the eight bytes from each byte on
+    for done in range(0, min(most, HASHED_BYTES), 8):
+        rows: Any = slice(None) if least > done else np.flatnonzero(lengths > done)
         left = lengths[rows] - done
         beyond = (np.uint64(64) - np.uint64(8) * np.minimum(left, 8).astype(np.uint64)).astype(np.uint64)
         word = words[starts[rows] + done] << beyond
         total[rows] = _mixed(total[rows] * _STEP + word)
+    return total
+
+
+def _of_one_length(total: Hashes, raw: np.ndarray[Any, np.dtype[np.uint8]], length: int) -> Hashes:
+    """The same where all texts have one length, as those of UUIDs: they lie in step, and all end at once."""
+    for done in range(0, min(length, HASHED_BYTES), 8):
+        word: Hashes = np.ndarray(total.shape, "<u8", raw, done, (length,))
+        total *= _STEP
+        total += word << np.uint64(64 - 8 * min(length - done, 8))
+        total = _mixed(total)
     return total

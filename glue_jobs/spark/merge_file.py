@@ -55,6 +55,10 @@ class KeyLookup:
     def __init__(self, net: NetChanges, start: int, stop: int, by_piece: bool) -> None:
         self._net, self._start, self._stop, self._by_piece = net, start, stop, by_piece
 
+    def prepare(self) -> None:
+        """Before several threads ask: each would make the index."""
+        _ = self._index
+
     def has_hit(self, rows: pa.Table) -> bool:
         return bool((self.positions(rows) >= 0).any())
 
@@ -133,6 +137,7 @@ class FileMerge:
 
     def _searched_groups(self) -> GroupSearch:
         if self._groups is None:
+            self._lookup.prepare()
             self._groups = GroupSearch(self._opened, self._opened.shape.key, self._lookup.has_hit)
         return self._groups
 

@@ -4,6 +4,7 @@
     python -m benchmarks.memory --megabytes 128
     python -m benchmarks.memory --megabytes 128 --text 20000 # rows with a text of 20,000 characters, as LOBs are
     python -m benchmarks.memory --newest 1                   # all changes among the last hundredth of a file's rows
+    python -m benchmarks.memory --filters                    # the file's key filter made besides, as where keys are random
 
 Prints a line for each case: resident bytes before the merge (Python, Arrow and the batch) and at most. No S3 server is asked; the machine
 may be busy with something else, since only the time would change.
@@ -38,13 +39,14 @@ MIB = 1024 * 1024
 @dataclass(frozen=True)
 class Case:
     """A file of so many megabytes, in one row group or in those of a million rows, and a batch of changes scattered in it, or in the last
-    `newest` per cent of its rows. text: the characters of each row's text."""
+    `newest` per cent of its rows. text: the characters of each row's text. filters: whether a key filter is made."""
 
     megabytes: int
     one_group: bool
     changes: int
     text: int = NOTE
     newest: float = 100
+    filters: bool = False
 
     @property
     def rows(self) -> int:
@@ -65,6 +67,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--changes", type=int, nargs="+", default=[2000, 500_000])
     parser.add_argument("--text", type=int, default=NOTE, help="characters of each row's text, an even number")
     parser.add_argument("--newest", type=float, default=100, help="per cent of the rows, the last ones, among which the changes are")
+    parser.add_argument("--filters", action="store_true", help="make key filters")
     given = parser.parse_args(argv)
     print("file, MB | row groups | changes | MB before | MB at most | GETs | bytes read / file | seconds")
     with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
                 path = Path(folder) / f"{megabytes}-{one_group}.parquet"
                 write_file(path, Case(megabytes, one_group, 0, given.text))
                 for changes in given.changes:
-                    case = Case(megabytes, one_group, changes, given.text, given.newest)
+                    case = Case(megabytes, one_group, changes, given.text, given.newest, given.filters)
                     print(line(path, case, measure(path, case)), flush=True)
                 path.unlink()
     return 0
@@ -98,7 +101,7 @@ def measure(path: Path, case: Case) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         packed = Path(folder) / "net"
         changes = pack(packed, case)
-        command = [sys.executable, "-m", "benchmarks.within.merge_memory", str(path), str(packed), str(case.rows)]
+        command = [sys.executable, "-m", "benchmarks.within.merge_memory", str(path), str(packed), str(case.rows), *(["filters"] if case.filters else [])]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if measured["hits"] != changes:

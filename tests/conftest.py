@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 from glue_jobs.aws.garbage import collect_less
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 pytest_plugins = ("tests.no_skips", "tests.work_tables")
 
 remember_models()
+
+# How long an example takes says something about what else the machine does.
+hypothesis.settings.register_profile("dmslake", deadline=None)
+hypothesis.settings.load_profile("dmslake")
 
 ROOT = Path(__file__).parent.parent
 

@@ -1,10 +1,11 @@
 """Merges changes into one data file in this process, as a Spark task does, and prints what memory that took. Started by
 `benchmarks.memory` and by nobody else.
 
-    python -m benchmarks.within.merge_memory FILE PACKED ROWS
+    python -m benchmarks.within.merge_memory FILE PACKED ROWS [filters]
 
-FILE: a local Parquet file of the benchmarks' rows; PACKED: net changes for it, as a task finds them on its node; ROWS: those of FILE. S3 is
-this machine's disk: a server in the process would count, one beside it would not say more.
+FILE: a local Parquet file of the benchmarks' rows; PACKED: net changes for it, as a task finds them on its node; ROWS: those of FILE;
+filters: make the key filter of what is written. S3 is this machine's disk: a server in the process would count, one beside it would not say
+more.
 """
 
 from __future__ import annotations
@@ -66,14 +67,16 @@ def shape_of(schema: pa.Schema) -> Shape:
     return Shape("benchmark", tuple(Column(field.name, lake_type_of(field.type) or "") for field in schema), (KEY,))
 
 
-def main(path: Path, packed: Path, rows: int) -> dict[str, Any]:
+def main(path: Path, packed: Path, rows: int, filters: bool) -> dict[str, Any]:
     """What the merge took: bytes of memory before and at most, seconds, GETs, bytes fetched and written, rows hit."""
     s3 = DiskS3(path)
     place_module.worker_s3 = lambda _: s3  # type: ignore[assignment,return-value]
     shape = shape_of(pq.read_schema(path))
     place = Place((), "raw", S3Uri("lake", "t/"), "0000000001-000001-0badcafe", "zstd", Limits())
     shared = Here(pa.memory_map(str(packed)).read_buffer(), Unpacker(shape, ((),)))
-    task = MergeTask(place, shape, shared, False, (), Noting())
+    # As if so many files had been spared that the hashing does not end.
+    noting = Noting(int(Limits().key_filter_bytes), 2**40) if filters else Noting()
+    task = MergeTask(place, shape, shared, False, (), noting)
     file = DataFile("old.parquet", path.stat().st_size, rows)
     before, started = peak_bytes(), time.perf_counter()
     (result,) = task(MergeBin(((file,),), frozenset()))
@@ -85,8 +88,9 @@ def main(path: Path, packed: Path, rows: int) -> dict[str, Any]:
         "read_bytes": s3.read_bytes,
         "written_bytes": sum(each.size_bytes for each in result.written.files),
         "hits": len(result.files[0].hits),
+        "filters": len(result.written.filters),
     }
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))))
+    print(json.dumps(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), "filters" in sys.argv[4:])))

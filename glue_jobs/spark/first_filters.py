@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 
 from glue_jobs.core.key_filter import LEAST_SPREAD, MOST_FILE_ROWS, SAMPLE, KeyFilter, may_pay, overlap
 from glue_jobs.core.record import DataFile
@@ -26,7 +25,7 @@ class FirstFilters:
     def wanted(self) -> bool:
         return self._left > 0
 
-    def note(self, file: DataFile, hashes: Sequence[Hashes]) -> None:
+    def note(self, file: DataFile, hashes: list[Hashes]) -> None:
         """The hashes of all keys of a file, whose bounds are known."""
         if not hashes or sum(map(len, hashes)) != file.rows or file.rows > MOST_FILE_ROWS:
             return

@@ -9,7 +9,6 @@ What is stored must be found by a later program: another hash here needs another
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from glue_jobs.spark.place import Shape
 KEPT_BITS = 24
 _KEPT = np.uint64(2**KEPT_BITS - 1)
 _BUCKET_KEYS = 255
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 16
 
 
 def hashes_of(rows: pa.Table, shape: Shape) -> Hashes:
@@ -33,21 +32,26 @@ def hashes_of(rows: pa.Table, shape: Shape) -> Hashes:
     return column_hashes(keys.cast(schema))
 
 
-def packed(parts: Sequence[Hashes]) -> bytes | None:
-    """The filter of keys with these hashes; None where too many of them are one, as those of very long texts may be. Takes 12 bytes of
-    memory for each beside them."""
+def packed(parts: list[Hashes]) -> bytes | None:
+    """The filter of keys with these hashes; None where too many of them are one, as those of very long texts may be. The list is empty
+    afterwards: for each key there are never more than 16 bytes in memory."""
     ordered = np.concatenate([np.empty(0, np.uint64), *parts])
+    parts.clear()
     ordered.sort()
     bits = max(1, len(ordered).bit_length() - 1)
     edges = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
     counts = np.diff(np.searchsorted(ordered, edges), prepend=0, append=len(ordered))
     if counts.max() > _BUCKET_KEYS:
         return None
-    three = np.empty((len(ordered), 3), np.uint8)
+    head = 1 + len(counts)
+    filled = np.zeros(head + 3 * len(ordered) + 1, np.uint8)
+    filled[0], filled[1:head] = bits, counts
+    three = filled[head:-1].reshape(-1, 3)
     for start in range(0, len(ordered), _AT_ONCE):
         kept = (ordered[start : start + _AT_ONCE] >> np.uint64(64 - bits - KEPT_BITS)) & _KEPT
         three[start : start + _AT_ONCE] = kept.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :3]
-    return b"".join([bytes([bits]), counts.astype(np.uint8).tobytes(), three.data, b"\0"])
+    del ordered, edges, counts
+    return filled.tobytes()
 
 
 def may_hold(data: bytes, hashes: Hashes) -> bool:

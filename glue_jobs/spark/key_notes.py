@@ -37,15 +37,17 @@ class NotingFile(OpenFile):
             hashes.append(hashes_of(rows, self.shape))
 
     def group_hashes(self, number: int) -> Iterator[Hashes]:
-        """A row group that was searched in vain is not read again."""
-        hashes = self.noted.get(number, [])
+        """A row group that was searched in vain is not read again. Its hashes are the caller's then."""
+        hashes = self.noted.pop(number, [])
         if sum(map(len, hashes)) == self.parquet.metadata.row_group(number).num_rows:
             return iter(hashes)
         return super().group_hashes(number)
 
     def all_hashes(self) -> list[Hashes]:
-        """Of all that was read."""
-        return self.noted.get(_ALL) or [part for parts in self.noted.values() for part in parts]
+        """Of all that was read; they are the caller's then."""
+        parts = [self.noted[_ALL]] if _ALL in self.noted else list(self.noted.values())
+        self.noted.clear()
+        return [each for part in parts for each in part]
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class KeyNotes:
         """The filter of the file that took the rows; of several there is none, because which took which is not known."""
         return self._filter(files[0], rows.hashes) if len(files) == 1 else ()
 
-    def _filter(self, file: DataFile, hashes: Sequence[Hashes]) -> tuple[KeyFilter, ...]:
+    def _filter(self, file: DataFile, hashes: list[Hashes]) -> tuple[KeyFilter, ...]:
         """None if these are not the hashes of all rows of the file: a filter without one of its keys would lose a change."""
         if not hashes or sum(map(len, hashes)) != file.rows:
             return ()

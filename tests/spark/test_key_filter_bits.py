@@ -146,11 +146,13 @@ def test_the_hashes_are_those_of_older_programs() -> None:
 def test_filters_are_packed_as_ever() -> None:
     """Those of older batches are asked by later programs."""
     parts = [np.arange(part, 1000, 3, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) for part in range(3)]
+    whole = [np.concatenate(parts)]
     data = packed(parts)
 
     assert data is not None
+    assert parts == [], "what is not needed any more is not held"
     assert hashlib.sha256(data).hexdigest()[:16] == "3bbcb9206f70a8bb"
-    assert packed([np.concatenate(parts)]) == data
+    assert packed(whole) == data
 
 
 def test_many_equal_hashes_make_no_filter() -> None:

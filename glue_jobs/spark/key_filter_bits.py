@@ -39,19 +39,27 @@ def packed(parts: list[Hashes]) -> bytes | None:
     parts.clear()
     ordered.sort()
     bits = max(1, len(ordered).bit_length() - 1)
-    edges = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
-    counts = np.diff(np.searchsorted(ordered, edges), prepend=0, append=len(ordered))
-    if counts.max() > _BUCKET_KEYS:
-        return None
-    head = 1 + len(counts)
+    head = 1 + (1 << bits)
     filled = np.zeros(head + 3 * len(ordered) + 1, np.uint8)
-    filled[0], filled[1:head] = bits, counts
-    three = filled[head:-1].reshape(-1, 3)
+    filled[0], counts, three = bits, filled[1:head], filled[head:-1].reshape(-1, 3)
+    for start in range(0, len(counts), _AT_ONCE):
+        buckets = counts[start : start + _AT_ONCE]
+        found = _bucket_sizes(ordered, start, start + len(buckets), bits)
+        if found.max() > _BUCKET_KEYS:
+            return None
+        buckets[:] = found
     for start in range(0, len(ordered), _AT_ONCE):
         kept = (ordered[start : start + _AT_ONCE] >> np.uint64(64 - bits - KEPT_BITS)) & _KEPT
         three[start : start + _AT_ONCE] = kept.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :3]
-    del ordered, edges, counts
+    del ordered
     return filled.tobytes()
+
+
+def _bucket_sizes(ordered: Hashes, start: int, stop: int, bits: int) -> np.ndarray[Any, Any]:
+    """How many of the ordered hashes are in each bucket from `start` to before `stop`."""
+    firsts = np.searchsorted(ordered, np.arange(start, stop, dtype=np.uint64) << np.uint64(64 - bits))
+    end = len(ordered) if stop == 1 << bits else np.searchsorted(ordered, np.uint64(stop) << np.uint64(64 - bits))
+    return np.diff(firsts, append=end)
 
 
 def may_hold(data: bytes, hashes: Hashes) -> bool:

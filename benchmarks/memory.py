@@ -101,7 +101,8 @@ def measure(path: Path, case: Case) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         packed = Path(folder) / "net"
         changes = pack(packed, case)
-        command = [sys.executable, "-m", "benchmarks.within.merge_memory", str(path), str(packed), str(case.rows), *(["filters"] if case.filters else [])]
+        command = [sys.executable, "-m", "benchmarks.within.merge_memory", str(path), str(packed), str(case.rows)]
+        command += ["filters"] if case.filters else []
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if measured["hits"] != changes:

@@ -107,7 +107,7 @@ class KeyNotes:
         return self._filter(opened.file, opened.all_hashes()) if is_new else ()
 
     def count_hit(self, file: DataFile) -> None:
-        """This file, which was searched, holds a changed key and is written anew."""
+        """This file holds a changed key, as a search or its key filter says, and is written anew."""
         with self._lock:
             self._balance -= file.size_bytes
 

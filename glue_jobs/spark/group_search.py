@@ -22,10 +22,13 @@ SEARCH_BYTES = MOST_BYTES // 2  # so that two are searched at a time
 class GroupSearch:
     """The search of a file, a row group at a time: one is searched while that before it is, or is written already."""
 
-    def __init__(self, opened: OpenFile, columns: Sequence[str], has_hit: Callable[[pa.Table], bool]) -> None:
+    def __init__(
+        self, opened: OpenFile, columns: Sequence[str], has_hit: Callable[[pa.Table], bool], is_known_to_hold: bool = False
+    ) -> None:
         """columns: those that `has_hit` looks at. The first row that is looked for ends the search of a row group. In a file of which none
-        is `storable` none is searched, and all are taken to hold one."""
-        self.opened, self._has_hit = opened, has_hit
+        is `storable` none is searched, and all are taken to hold one. is_known_to_hold: some row of the file is looked for; so where no
+        other row group holds one, the last does, and need not be searched."""
+        self.opened, self._has_hit, self._is_known_to_hold = opened, has_hit, is_known_to_hold
         self._columns = [*columns, *(name for name in opened.shape.key if name not in columns)]
         self._ranges: dict[int, Range | None] = {}
 
@@ -58,9 +61,26 @@ class GroupSearch:
     @contextmanager
     def _searched(self) -> Iterator[Iterator[tuple[int, Range | None]]]:
         """The row groups by their numbers, each with `_range`."""
-        numbers = range(self.opened.parquet.num_row_groups)
-        with in_order(self._range, numbers, lambda _: SEARCH_BYTES) as found:
-            yield zip(numbers, found, strict=True)
+        count = self.opened.parquet.num_row_groups
+        searched = range(count - 1 if self._is_known_to_hold and self.opened.storable else count)
+        with in_order(self._range, searched, self._search_bytes) as found:
+            yield self._with_the_last(zip(searched, found, strict=True))
+
+    def _with_the_last(self, found: Iterator[tuple[int, Range | None]]) -> Iterator[tuple[int, Range | None]]:
+        """All row groups, where some may have been searched: the last only if it is not known to hold a row that is looked for."""
+        last, others_do = self.opened.parquet.num_row_groups - 1, False
+        for number, each in found:
+            others_do = others_do or each is None
+            yield number, each
+            if number == last:
+                return
+        if last >= 0:
+            yield last, self._range(last) if others_do else None
+
+    def _search_bytes(self, _: int) -> int:
+        """Where most row groups hold a row that is looked for, they are decoded meanwhile: then one is searched at a time."""
+        found = list(self._ranges.values())
+        return MOST_BYTES if found.count(None) * 2 > len(found) else SEARCH_BYTES
 
     def _range(self, number: int) -> Range | None:
         """The key range of a row group's rows, in a table without a key an empty one; None where one of them is looked for, and where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
@@ -66,6 +67,7 @@ class NotedRows:
     def __init__(self, shape: Shape, is_noting: Callable[[], bool]) -> None:
         self.hashes: list[Hashes] = []
         self._shape, self._is_noting, self._rows = shape, is_noting, 0
+        self._packing: Future[bytes | None] | None = None
 
     def passing(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """The tables and stored row groups as they are."""
@@ -76,6 +78,25 @@ class NotedRows:
             elif self._is_noting():
                 self.hashes.extend(piece.key_hashes() if isinstance(piece, StoredGroup) else [hashes_of(piece, self._shape)])
             yield piece
+
+    def passing_all(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """The same for all rows of the file. When the last has passed, a thread makes the filter, while they are written."""
+        yield from self.passing(pieces)
+        threads = ThreadPoolExecutor(1, thread_name_prefix="filter")
+        self._packing = threads.submit(_filter_of, self.hashes, self._rows)
+        threads.shutdown(wait=False)  # it computes, and asks S3 for nothing: who gives up need not wait for it
+
+    def packed(self, rows: int) -> bytes | None:
+        """The filter of what has passed, for a file of so many rows; once. None if not all of them were noted."""
+        if self._packing is None:
+            return _filter_of(self.hashes, rows)
+        return self._packing.result() if self._rows == rows else None
+
+
+def _filter_of(hashes: list[Hashes], rows: int) -> bytes | None:
+    """The filter of so many rows, after which the list is empty; None if these are not the hashes of all of them: without one of its keys
+    it would lose a change."""
+    return packed(hashes) if hashes and sum(map(len, hashes)) == rows else None
 
 
 class KeyNotes:
@@ -103,8 +124,9 @@ class KeyNotes:
         """The filter of a file that `watch` gave, if all its keys were read."""
         with self._lock:
             self._balance += opened.file.size_bytes
-        is_new = isinstance(opened, NotingFile) and opened.file.path not in self._known
-        return self._filter(opened.file, opened.all_hashes()) if is_new else ()
+        if not isinstance(opened, NotingFile) or opened.file.path in self._known:
+            return ()
+        return self._filter(opened.file, _filter_of(opened.all_hashes(), opened.file.rows))
 
     def count_hit(self, file: DataFile) -> None:
         """This file holds a changed key, as a search or its key filter says, and is written anew."""
@@ -121,13 +143,10 @@ class KeyNotes:
 
     def of_written(self, files: Sequence[DataFile], rows: NotedRows) -> tuple[KeyFilter, ...]:
         """The filter of the file that took the rows; of several there is none, because which took which is not known."""
-        return self._filter(files[0], rows.hashes) if len(files) == 1 else ()
+        return self._filter(files[0], rows.packed(files[0].rows)) if len(files) == 1 else ()
 
-    def _filter(self, file: DataFile, hashes: list[Hashes]) -> tuple[KeyFilter, ...]:
-        """None if these are not the hashes of all rows of the file: a filter without one of its keys would lose a change."""
-        if not hashes or sum(map(len, hashes)) != file.rows:
-            return ()
-        data = packed(hashes)
+    def _filter(self, file: DataFile, data: bytes | None) -> tuple[KeyFilter, ...]:
+        """As many as there is room for."""
         with self._lock:
             if data is None or len(data) > self._left:
                 return ()

@@ -112,15 +112,16 @@ class MergeTask:
     def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> GroupResult:
         """A file that stays a file of its own: its rows go from it to its replacement a piece at a time."""
         opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames, encoded=not locate_only))
-        merge, tally = FileMerge(opened, net), Tally()
+        is_known = notes.is_known_to_hold(opened)
+        merge, tally = FileMerge(opened, net, is_known), Tally()
         if locate_only:
             merge.locate(tally)
-        if locate_only or not (self.rewrite_all or notes.is_known_to_hold(opened) or merge.has_hits()):
+        if locate_only or not (self.rewrite_all or is_known or merge.has_hits()):
             return GroupResult((_result(opened, False, tally, notes.of_searched(opened)),), Written())
         notes.count_hit(file)
         rows = notes.of_rows()
         pieces = merge.rows(tally) if self.rewrite_all else merge.pieces(tally)
-        with read_ahead(rows.passing(pieces), _memory) as merged:
+        with read_ahead(rows.passing_all(pieces), _memory) as merged:
             added = write_tables(self.place, self.shape, file.partition, merged, opened.dictionary, split=False)
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
@@ -165,7 +166,7 @@ class MergeTask:
 
 
 def _memory(piece: pa.Table | StoredGroup) -> int:
-    """Of a row group that is copied nothing is decoded; how large the rows after it are is not known yet."""
+    """Of a row group that is copied nothing is decoded; how large the rows after it are is known when they come."""
     return LARGE_BYTES if isinstance(piece, StoredGroup) else int(piece.nbytes)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from threading import Lock
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -98,7 +99,7 @@ _END: Any = object()
 @contextmanager
 def read_ahead(items: Iterable[_T], size_bytes: Callable[[_T], int]) -> Iterator[Iterator[_T]]:
     """The items in their order: while the caller has one in hand, a thread gets the next ones, as many as their size allows. size_bytes: of
-    one in memory; the next ones are taken to be like it.
+    one in memory; the next ones are taken to be like the last that came.
 
     What getting one raised is raised in its turn. One that is under way is waited for at the end, so that nothing goes on unseen.
     """
@@ -111,10 +112,22 @@ def read_ahead(items: Iterable[_T], size_bytes: Callable[[_T], int]) -> Iterator
 
 def _ahead(pool: ThreadPoolExecutor, items: Iterator[_T], size_bytes: Callable[[_T], int]) -> Iterator[_T]:
     coming: deque[Future[_T]] = deque()
+    lock = Lock()  # who asks for the next one also says which place it has
+
+    def ask(size: int) -> None:
+        with lock:
+            while size <= LARGE_BYTES and len(coming) < min(MOST_AHEAD, AHEAD_BYTES // max(1, size)):
+                coming.append(pool.submit(get))
+
+    def get() -> _T:
+        item = next(items, _END)
+        if item is not _END:
+            with suppress(RuntimeError):  # the caller is gone
+                ask(size_bytes(item))
+        return item
+
     # Without the thread where none is to come ahead: memory that one thread takes and another gives back is not used again at once.
     while (item := coming.popleft().result() if coming else next(items, _END)) is not _END:
-        size = max(1, size_bytes(item))
-        while size <= LARGE_BYTES and len(coming) < min(MOST_AHEAD, AHEAD_BYTES // size):
-            coming.append(pool.submit(next, items, _END))
+        ask(size_bytes(item))
         yield item
         del item

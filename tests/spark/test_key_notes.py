@@ -40,6 +40,36 @@ def test_the_filter_of_what_is_written_holds_its_keys() -> None:
     assert notes.of_written([WRITTEN, WRITTEN], rows) == (), "which file took which row is not known"
 
 
+def test_a_filter_that_is_made_beside_the_writing_is_the_same() -> None:
+    notes, beside = KeyNotes(SHAPE, Noting(1000)), KeyNotes(SHAPE, Noting(1000))
+    rows = beside.of_rows()
+    assert list(rows.passing_all(PIECES)) == PIECES
+
+    assert beside.of_written([WRITTEN], rows) == notes.of_written([WRITTEN], noted(notes)) != ()
+
+
+@pytest.mark.parametrize("written", [DataFile("written.parquet", 100, 19), DataFile("written.parquet", 100, 21)])
+def test_a_file_of_other_rows_than_were_noted_has_no_filter(written: DataFile) -> None:
+    """It would lack a key, and a change would be lost."""
+    notes = KeyNotes(SHAPE, Noting(1000))
+    beside = notes.of_rows()
+    list(beside.passing_all(PIECES))
+
+    assert notes.of_written([written], noted(notes)) == ()
+    assert notes.of_written([written], beside) == ()
+
+
+def test_rows_of_which_some_are_not_noted_make_no_filter() -> None:
+    notes = KeyNotes(SHAPE, Noting(1000))
+    beside = notes.of_rows()
+    passing = beside.passing_all(PIECES)
+    next(passing)
+    notes.count_hit(searched(SLACK_BYTES + 1))
+    list(passing)
+
+    assert notes.of_written([WRITTEN], beside) == ()
+
+
 @pytest.mark.parametrize("noting", [Noting(), Noting(10)])
 def test_no_more_bytes_of_filters_than_said(noting: Noting) -> None:
     notes = KeyNotes(SHAPE, noting)

@@ -191,6 +191,24 @@ def test_the_next_items_are_got_while_one_is_in_hand_and_no_more_than_the_bound(
         assert list(none) == []
 
 
+def test_small_items_behind_a_large_one_are_as_many_as_small_ones() -> None:
+    """How large they are is known when the first of them is there."""
+    source = Source(20)
+    with read_ahead(source, lambda number: large(number) - 1 if number == 0 else small(number)) as items:
+        next(items)
+        source.wait_for(1 + MOST_AHEAD)
+
+    assert source.asked == 1 + MOST_AHEAD
+
+
+def test_large_items_behind_a_small_one_are_no_more_than_were_asked_for() -> None:
+    source = Source(20)
+    with read_ahead(source, lambda number: small(number) if number == 0 else large(number)) as items:
+        assert [next(items) for _ in range(1 + MOST_AHEAD)] == list(range(1 + MOST_AHEAD))
+
+        assert source.asked == 1 + MOST_AHEAD
+
+
 def test_what_could_not_be_got_is_raised_in_its_turn() -> None:
     got: list[int] = []
     with pytest.raises(ValueError, match=r"^number 2$"), read_ahead(Source(5, fails=2), small) as items:

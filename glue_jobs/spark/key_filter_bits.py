@@ -35,11 +35,11 @@ def hashes_of(rows: pa.Table, shape: Shape) -> Hashes:
 def packed(parts: list[Hashes]) -> bytes | None:
     """The filter of keys with these hashes; None where too many of them are one, as those of very long texts may be. The list is empty
     afterwards: for each key there are never more than 13 bytes in memory."""
-    ordered, filled_to = np.empty(sum(map(len, parts)), np.uint64), 0
+    ordered, taken = np.empty(sum(map(len, parts)), np.uint64), 0
     while parts:  # one after the other is given back
         part = parts.pop()
-        ordered[filled_to : filled_to + len(part)] = part
-        filled_to += len(part)
+        ordered[taken : taken + len(part)] = part
+        taken += len(part)
     ordered.sort()
     bits = max(1, len(ordered).bit_length() - 1)
     head = 1 + (1 << bits)

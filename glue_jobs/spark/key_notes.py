@@ -82,9 +82,10 @@ class NotedRows:
     def passing_all(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """The same for all rows of the file. When the last has passed, a thread makes the filter, while they are written."""
         yield from self.passing(pieces)
-        threads = ThreadPoolExecutor(1, thread_name_prefix="filter")
-        self._packing = threads.submit(_filter_of, self.hashes, self._rows)
-        threads.shutdown(wait=False)  # it computes, and asks S3 for nothing: who gives up need not wait for it
+        if self.hashes:
+            threads = ThreadPoolExecutor(1, thread_name_prefix="filter")
+            self._packing = threads.submit(_filter_of, self.hashes, self._rows)
+            threads.shutdown(wait=False)  # it computes, and asks S3 for nothing: who gives up need not wait for it
 
     def packed(self, rows: int) -> bytes | None:
         """The filter of what has passed, for a file of so many rows; once. None if not all of them were noted."""

@@ -1,114 +1,34 @@
-"""Key filters: a table whose keys are random is not read whole for each batch; and whatever becomes of filters, rows are right."""
+"""Key filters: a table whose keys are random is not read whole for each batch, and rows are right."""
 
 from __future__ import annotations
 
 import io
-import uuid
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from glue_jobs.aws.clients import Clients, worker_s3
-from glue_jobs.aws.objects import list_files, read_bytes, write_bytes
+from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.removal import held_versions
 from glue_jobs.core import key_filter
-from glue_jobs.core.key_filter import FOLDER, decode, head_bytes, is_filter_name, signature
+from glue_jobs.core.key_filter import FOLDER
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column
-from glue_jobs.protocol.forget import look
-from glue_jobs.protocol.verify import Place
 from glue_jobs.spark import first_filters, key_filters, key_notes
 from glue_jobs.spark.first_filters import FirstFilters
-from glue_jobs.spark.place import CLIENT_VARIABLES, Shape
-from tests.aws.faults import Injected, s3_error
-from tests.protocol.runs import LONG_LEASE, die, forget_lease
-from tests.protocol.wire import Killed, Request, Wire, once
+from glue_jobs.spark.place import Shape
+from tests.spark.filtered_tables import COLUMNS, FILES, ROWS, Source, filter_keys, filtered_paths, loaded, random_rows
 from tests.spark.tables import WorkTable
 from tests.spark.test_requests import counted
-from tests.work_tables import IN_PROCESS, MakeTable
-
-COLUMNS = pa.schema([("id", pa.string()), ("part", pa.int32()), ("name", pa.string())])
-FILES, ROWS = 40, 30
-Row = tuple[str, int, str]
-
-
-def random_rows(seed: int = 1) -> list[Row]:
-    """Rows whose keys say nothing about their file."""
-    rng = np.random.default_rng(seed)
-    return [(str(uuid.UUID(bytes=rng.bytes(16))), number // ROWS, f"n{number}") for number in range(FILES * ROWS)]
+from tests.work_tables import MakeTable
 
 
 @pytest.fixture
-def table(new_table: MakeTable) -> WorkTable:
-    """40 files, each of whose key ranges meets nearly every key. They are as large as that inserts don't go to them."""
-    return loaded(new_table(COLUMNS, partition_key="part"))
-
-
-def loaded(table: WorkTable) -> WorkTable:
-    table.load(random_rows())
-    assert table.run("LoadInitial") == 0, table.last_run()
-    assert len(table.snapshot().files) == FILES
-    return table
-
-
-class Source:
-    """What the table must be like."""
-
-    def __init__(self, table: WorkTable) -> None:
-        self.table = table
-        self.rows = {row[0]: row for row in random_rows()}
-        self._batch = 0
-
-    def change(self, parts: range, **settings: Any) -> tuple[int, int, str]:
-        """A batch that updates a row, deletes one and inserts one in each of the partitions. How many files were searched, how many spared
-        by filters (−1 where they were not asked), and what was wrong with these."""
-        self._batch += 1
-        found: list[tuple[str, tuple[Any, ...]]] = []
-        for part in parts:
-            first, second, *_ = [row for row in self.rows.values() if row[1] == part]
-            changed = (first[0], part, f"changed {self._batch}")
-            new = (str(uuid.UUID(int=self._batch << 64 | part << 100)), part, f"new {self._batch}")
-            found += [("U", changed), ("D", second), ("I", new)]
-            del self.rows[second[0]]
-            self.rows |= {first[0]: changed, new[0]: new}
-        self.table.cdc(found)
-        assert self.table.run(**{"small_file_bytes": "0", **settings}) == 0, self.table.last_run()
-        details = self.table.head().details
-        said = [int(details.get(name, -1)) for name in ("files_searched", "files_spared_by_key_filters")]
-        return said[0], said[1], str(details.get("key_filters_trouble", ""))
-
-    def check(self) -> None:
-        assert self.table.rows() == sorted(self.rows.values(), key=repr)
-        self.table.check_folder()
-        self.table.check_files()
-
-
-@pytest.fixture
-def source(table: WorkTable) -> Source:
-    return Source(table)
-
-
-def filter_keys(table: WorkTable) -> list[str]:
-    """The keys of the visible objects of key filters."""
-    folder = changes_folder(table.out_path)
-    return [file.key for file in list_files(table.clients.s3, folder.bucket, folder.join(FOLDER).key)]
-
-
-def filtered_paths(table: WorkTable) -> set[str]:
-    """The data files that have a filter."""
-    signed, found = signature(("id",), ("string",)), set()
-    for key in filter_keys(table):
-        data = read_bytes(table.clients.s3, table.out_path.bucket, key)
-        assert is_filter_name(key[len(changes_folder(table.out_path).key) :])
-        assert head_bytes(data) <= len(data)
-        found |= {entry.path for entry in decode(data, signed)}
-    return found
+def source(new_table: MakeTable) -> Source:
+    return Source(loaded(new_table(COLUMNS, partition_key="part")))
 
 
 def data_files_read(table: WorkTable, requests: list[tuple[str, str]]) -> set[str]:
@@ -129,93 +49,6 @@ def test_only_impacted_files_are_read_from_the_second_batch_on(source: Source, i
         assert len(data_files_read(source.table, requests)) <= 1.3 * len(impacted)
         assert (searched, trouble) == (len(impacted), "")
         assert spared >= FILES - searched
-
-
-DAMAGES: dict[str, Any] = {
-    "truncated in the index": lambda data: data[:100],
-    "truncated in the filters": lambda data: data[:-500],
-    "empty": lambda data: b"",
-    "of others": lambda data: b"DMSKEYS0" + data[8:],
-    "another index": lambda data: data[:60] + bytes([data[60] ^ 1]) + data[61:],
-    "another bit in a filter": lambda data: data[:-40] + bytes([data[-40] ^ 4]) + data[-39:],
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_filter_is_as_none(source: Source, damage: str) -> None:
-    """Rows are right, the change says what was wrong, and the batch after it has whole filters again."""
-    source.change(range(2))
-    (key,) = filter_keys(source.table)
-    data = read_bytes(source.table.clients.s3, "lake", key)
-    write_bytes(source.table.clients.s3, "lake", key, DAMAGES[damage](data))
-
-    searched, spared, trouble = source.change(range(2, 5))  # not what the first one wrote, whose filters are the last ones
-
-    source.check()
-    assert searched + spared >= FILES
-    assert (0 < spared < FILES - 3) if damage.endswith(("a filter", "the filters")) else spared == 0
-    assert key.rsplit("/")[-1] in trouble
-    assert len(filtered_paths(source.table)) >= FILES
-    assert source.change(range(3))[0] == 3
-    source.check()
-
-
-def test_filters_may_be_deleted_at_any_time(source: Source) -> None:
-    """Then they are made again. Objects of others in the folder stay where they are."""
-    source.change(range(2))
-    s3, folder = source.table.clients.s3, changes_folder(source.table.out_path).join(FOLDER)
-    for key in filter_keys(source.table):
-        s3.delete_object(Bucket="lake", Key=key)
-    write_bytes(s3, "lake", folder.key + "notes.txt", b"of others")
-
-    assert source.change(range(2))[1:] == (0, "")
-
-    source.check()
-    assert source.change(range(2))[0] == 2
-    source.check()
-    assert s3.get_object(Bucket="lake", Key=folder.key + "notes.txt")["Body"].read() == b"of others"
-
-
-@pytest.mark.parametrize(("operation", "spared"), [("ListObjectsV2", 0), ("GetObject", 0), ("PutObject", FILES - 2)])
-def test_a_refused_request_for_filters_stops_nothing(source: Source, operation: str, spared: int) -> None:
-    """The batch is applied, and its details say what was refused; the next one goes on with what is there."""
-    source.change(range(2))
-    worker = worker_s3((name, IN_PROCESS[name]) for name in CLIENT_VARIABLES if name in IN_PROCESS)
-
-    refusing = True
-
-    def refuse(request: Any) -> Any:
-        return s3_error(403, "AccessDenied") if refusing and "key_filters" in request.url else None
-
-    Injected(worker, operation, *[refuse] * 200)
-    _, found, trouble = source.change(range(2))
-    refusing = False
-
-    source.check()
-    assert (found, "AccessDenied" in trouble) == (spared, True)
-    assert source.change(range(2))[0] <= 4
-    source.check()
-
-
-def test_a_large_index_is_read_by_two_requests_and_filters_by_more(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one of the latter is refused, the files of its filters are opened."""
-    source.change(range(2))
-    monkeypatch.setattr(key_filters, "HEAD_BYTES", 24)
-    assert source.change(range(2))[1:] == (FILES - 2, "")
-    worker = worker_s3((name, IN_PROCESS[name]) for name in CLIENT_VARIABLES if name in IN_PROCESS)
-    asked, of_index, refusing = 0, 2 * len(filter_keys(source.table)), True
-
-    def refuse(request: Any) -> Any:
-        nonlocal asked
-        asked += "key_filters" in request.url
-        return s3_error(403, "AccessDenied") if refusing and "key_filters" in request.url and asked > of_index else None
-
-    Injected(worker, "GetObject", *[refuse] * 400)
-    searched, spared, trouble = source.change(range(2))
-    refusing = False
-
-    source.check()
-    assert (searched, spared, "AccessDenied" in trouble) == (FILES, 0, True)
 
 
 def test_first_filters_keep_to_their_bytes_and_to_whole_files() -> None:
@@ -426,98 +259,6 @@ def test_a_restored_file_has_the_filter_of_its_original(quick_table: MakeTable) 
     source.check()
     assert source.change(range(3))[0] <= 3 + 2
     source.check()
-
-
-def test_an_erase_leaves_no_filter_in_any_version(quick_table: MakeTable, tmp_path: Path) -> None:
-    """Neither visible nor hidden ones: they have bits of hashes of the keys. The next batches make new ones."""
-    source = Source(loaded(quick_table(COLUMNS, partition_key="part")))
-    table, s3 = source.table, source.table.clients.s3
-    for _ in range(2):
-        source.change(range(2))
-    folder = changes_folder(table.out_path).join(FOLDER)
-    assert len(list(held_versions(s3, folder.bucket, folder.key))) == 2
-    erased = next(row for row in source.rows.values() if row[1] == 7)
-    keys = tmp_path / "keys.csv"
-    keys.write_text(f"id\n{erased[0]}\n")
-
-    assert table.run("Erase", erase_keys=str(keys)) == 0, table.item()["LastRun"]
-
-    assert list(held_versions(s3, folder.bucket, folder.key)) == []
-    del source.rows[erased[0]]
-    source.check()
-    assert source.change(range(2))[1] == 0
-    assert source.change(range(2))[0] == 2
-    source.check()
-
-
-def of_filters(request: Request) -> bool:
-    """Whether it writes, hides or removes an object of key filters."""
-    return request.is_write and (FOLDER in request.key or FOLDER.encode() in request.body)
-
-
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("number", [0, 1])
-def test_a_batch_may_die_where_it_writes_filters(quick_table: MakeTable, number: int, after: bool) -> None:
-    """Before or after it puts the new object, or hides those that it took in: the next run does the batch, and rows are right."""
-    source = Source(loaded(quick_table(COLUMNS, partition_key="part")))
-    source.change(range(2))
-    wire = Wire()
-
-    def dies(forward: Any) -> Any:
-        if after:
-            forward()
-        return wire.kill()
-
-    wire.rule = once(of_filters, dies, skip=number)
-    with wire.connected(), pytest.raises(Killed):
-        source.change(range(3), lease_seconds=LONG_LEASE)
-    forget_lease(source.table)
-
-    assert source.table.run(small_file_bytes="0") == 0, source.table.last_run()
-    source.check()
-    assert source.change(range(2))[0] <= 4
-    source.check()
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_an_erase_may_die_where_it_removes_filters(quick_table: MakeTable, tmp_path: Path, after: bool) -> None:
-    """The item says that the erase is not over; who resumes it leaves none."""
-    source = Source(loaded(quick_table(COLUMNS, partition_key="part")))
-    table, s3 = source.table, source.table.clients.s3
-    source.change(range(2))
-    erased = next(row for row in source.rows.values() if row[1] == 7)
-    keys = tmp_path / "keys.csv"
-    keys.write_text(f"id\n{erased[0]}\n")
-    wire = Wire()
-
-    def dies(forward: Any) -> Any:
-        if after:
-            forward()
-        return wire.kill()
-
-    die(wire, table, "Erase", once(of_filters, dies), erase_keys=str(keys))
-
-    assert "Erasing" in table.item()
-    assert table.run("Erase", resume="true") == 0, table.item()["LastRun"]
-    folder = changes_folder(table.out_path).join(FOLDER)
-    assert list(held_versions(s3, folder.bucket, folder.key)) == []
-    assert "Erasing" not in table.item()
-    del source.rows[erased[0]]
-    source.check()
-
-
-def test_a_purge_hides_filters_too(quick_table: MakeTable) -> None:
-    """They are the table's, and no foreign objects."""
-    source = Source(loaded(quick_table(COLUMNS, partition_key="part")))
-    source.change(range(2))
-    table = source.table
-    place = Place(table.clients.s3, table.clients.glue, table.state_table, table.environment["DMSLAKE_DATABASE"])
-    plan = look(place, table.state(), purge=True)
-    assert plan.foreign == ()
-
-    assert table.forget(plan).code == 0
-
-    assert filter_keys(table) == []
 
 
 def test_spark_makes_and_asks_the_same_filters(spark_table: MakeTable) -> None:

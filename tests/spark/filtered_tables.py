@@ -1,0 +1,87 @@
+"""A table whose keys are random, so that key filters are of use, and what stands in them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from glue_jobs.aws.objects import list_files, read_bytes
+from glue_jobs.core.key_filter import FOLDER, decode, head_bytes, is_filter_name, signature
+from glue_jobs.core.paths import changes_folder
+from tests.protocol.wire import Request
+from tests.spark.tables import WorkTable
+
+COLUMNS = pa.schema([("id", pa.string()), ("part", pa.int32()), ("name", pa.string())])
+FILES, ROWS = 40, 30
+Row = tuple[str, int, str]
+
+
+def random_rows(seed: int = 1) -> list[Row]:
+    """Rows whose keys say nothing about their file."""
+    rng = np.random.default_rng(seed)
+    return [(str(uuid.UUID(bytes=rng.bytes(16))), number // ROWS, f"n{number}") for number in range(FILES * ROWS)]
+
+
+def loaded(table: WorkTable) -> WorkTable:
+    """40 files, each of whose key ranges meets nearly every key. They are as large as that inserts don't go to them."""
+    table.load(random_rows())
+    assert table.run("LoadInitial") == 0, table.last_run()
+    assert len(table.snapshot().files) == FILES
+    return table
+
+
+class Source:
+    """What the table must be like."""
+
+    def __init__(self, table: WorkTable) -> None:
+        self.table = table
+        self.rows = {row[0]: row for row in random_rows()}
+        self._batch = 0
+
+    def change(self, parts: range, **settings: Any) -> tuple[int, int, str]:
+        """A batch that updates a row, deletes one and inserts one in each of the partitions. How many files were searched, how many spared
+        by filters (−1 where they were not asked), and what was wrong with these."""
+        self._batch += 1
+        found: list[tuple[str, tuple[Any, ...]]] = []
+        for part in parts:
+            first, second, *_ = [row for row in self.rows.values() if row[1] == part]
+            changed = (first[0], part, f"changed {self._batch}")
+            new = (str(uuid.UUID(int=self._batch << 64 | part << 100)), part, f"new {self._batch}")
+            found += [("U", changed), ("D", second), ("I", new)]
+            del self.rows[second[0]]
+            self.rows |= {first[0]: changed, new[0]: new}
+        self.table.cdc(found)
+        assert self.table.run(**{"small_file_bytes": "0", **settings}) == 0, self.table.last_run()
+        details = self.table.head().details
+        said = [int(details.get(name, -1)) for name in ("files_searched", "files_spared_by_key_filters")]
+        return said[0], said[1], str(details.get("key_filters_trouble", ""))
+
+    def check(self) -> None:
+        assert self.table.rows() == sorted(self.rows.values(), key=repr)
+        self.table.check_folder()
+        self.table.check_files()
+
+
+def filter_keys(table: WorkTable) -> list[str]:
+    """The keys of the visible objects of key filters."""
+    folder = changes_folder(table.out_path)
+    return [file.key for file in list_files(table.clients.s3, folder.bucket, folder.join(FOLDER).key)]
+
+
+def filtered_paths(table: WorkTable) -> set[str]:
+    """The data files that have a filter."""
+    signed, found = signature(("id",), ("string",)), set()
+    for key in filter_keys(table):
+        data = read_bytes(table.clients.s3, table.out_path.bucket, key)
+        assert is_filter_name(key[len(changes_folder(table.out_path).key) :])
+        assert head_bytes(data) <= len(data)
+        found |= {entry.path for entry in decode(data, signed)}
+    return found
+
+
+def of_filters(request: Request) -> bool:
+    """Whether it writes, hides or removes an object of key filters."""
+    return request.is_write and (FOLDER in request.key or FOLDER.encode() in request.body)

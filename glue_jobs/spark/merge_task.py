@@ -22,7 +22,7 @@ from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.net_changes import NetChanges
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.side_by_side import LARGE_BYTES, in_order, read_ahead
+from glue_jobs.spark.side_by_side import in_order, read_ahead
 from glue_jobs.spark.stored_groups import StoredGroup
 from glue_jobs.spark.write_files import give_up, write_tables
 
@@ -165,9 +165,9 @@ class MergeTask:
         return lambda: GroupResult(tuple(found), joining.finish())
 
 
-def _memory(piece: pa.Table | StoredGroup) -> int:
-    """Of a row group that is copied nothing is decoded; how large the rows after it are is known when they come."""
-    return LARGE_BYTES if isinstance(piece, StoredGroup) else int(piece.nbytes)
+def _memory(piece: pa.Table | StoredGroup) -> int | None:
+    """Of a row group that is copied nothing is decoded: it does not tell how large the rows after it are."""
+    return None if isinstance(piece, StoredGroup) else int(piece.nbytes)
 
 
 def _file_size(file: DataFile) -> int:

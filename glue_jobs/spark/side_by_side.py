@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -97,9 +97,9 @@ _END: Any = object()
 
 
 @contextmanager
-def read_ahead(items: Iterable[_T], size_bytes: Callable[[_T], int]) -> Iterator[Iterator[_T]]:
+def read_ahead(items: Iterable[_T], size_bytes: Callable[[_T], int | None]) -> Iterator[Iterator[_T]]:
     """The items in their order: while the caller has one in hand, a thread gets the next ones, as many as their size allows. size_bytes: of
-    one in memory; the next ones are taken to be like the last that came.
+    one in memory, None if it says nothing of others; the next ones are taken to be like the largest so far.
 
     What getting one raised is raised in its turn. One that is under way is waited for at the end, so that nothing goes on unseen.
     """
@@ -110,24 +110,27 @@ def read_ahead(items: Iterable[_T], size_bytes: Callable[[_T], int]) -> Iterator
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _ahead(pool: ThreadPoolExecutor, items: Iterator[_T], size_bytes: Callable[[_T], int]) -> Iterator[_T]:
+def _ahead(pool: ThreadPoolExecutor, items: Iterator[_T], size_bytes: Callable[[_T], int | None]) -> Iterator[_T]:
     coming: deque[Future[_T]] = deque()
+    largest = 0
     lock = Lock()  # who asks for the next one also says which place it has
 
-    def ask(size: int) -> None:
+    def ask_after(item: _T) -> None:
+        nonlocal largest
         with lock:
-            while size <= LARGE_BYTES and len(coming) < min(MOST_AHEAD, AHEAD_BYTES // max(1, size)):
+            largest = max(largest, size_bytes(item) or 0)
+            size = largest or LARGE_BYTES
+            while size <= LARGE_BYTES and len(coming) < min(MOST_AHEAD, AHEAD_BYTES // size):
                 coming.append(pool.submit(get))
 
     def get() -> _T:
         item = next(items, _END)
         if item is not _END:
-            with suppress(RuntimeError):  # the caller is gone
-                ask(size_bytes(item))
+            ask_after(item)  # fails where the caller is gone, and with it who would take the item
         return item
 
     # Without the thread where none is to come ahead: memory that one thread takes and another gives back is not used again at once.
     while (item := coming.popleft().result() if coming else next(items, _END)) is not _END:
-        ask(size_bytes(item))
+        ask_after(item)
         yield item
         del item

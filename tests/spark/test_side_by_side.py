@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from glue_jobs.core.record import DataFile
+from glue_jobs.spark import side_by_side as side_by_side_module
 from glue_jobs.spark.side_by_side import (
     AHEAD_BYTES,
     LARGE_BYTES,
@@ -191,14 +193,22 @@ def test_the_next_items_are_got_while_one_is_in_hand_and_no_more_than_the_bound(
         assert list(none) == []
 
 
-def test_small_items_behind_a_large_one_are_as_many_as_small_ones() -> None:
-    """How large they are is known when the first of them is there."""
+def test_what_tells_no_size_lets_as_many_come_as_those_behind_it_allow() -> None:
+    """Two at first; how large they are is known when one of them is there."""
     source = Source(20)
-    with read_ahead(source, lambda number: large(number) - 1 if number == 0 else small(number)) as items:
+    with read_ahead(source, lambda number: small(number) if number else None) as items:
         next(items)
         source.wait_for(1 + MOST_AHEAD)
 
     assert source.asked == 1 + MOST_AHEAD
+
+
+def test_a_small_item_among_large_ones_lets_no_more_come() -> None:
+    """The last rows of a row group are few, and those of the next one as large as any."""
+    source = Source(20)
+    with read_ahead(source, lambda number: small(number) if number % 3 else large(number)) as items:
+        for number in items:
+            assert source.asked == number + 1
 
 
 def test_large_items_behind_a_small_one_are_no_more_than_were_asked_for() -> None:
@@ -228,4 +238,35 @@ def test_nothing_is_got_after_the_caller_failed() -> None:
         write(items)
 
     assert source.asked <= 1 + MOST_AHEAD
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("ahead")] == []
+
+
+def test_an_item_that_comes_when_the_caller_is_gone_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would ask for the next ones; that nobody takes it does not end the caller's own error, and nothing waits for ever."""
+    is_gone = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            is_gone.set()
+            super().shutdown(wait=wait)
+
+    monkeypatch.setattr(side_by_side_module, "ThreadPoolExecutor", Pool)
+    got: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for number in range(20):
+            if number:
+                assert is_gone.wait(10)
+            got.append(number)
+            yield number
+
+    def write(items: Iterator[int]) -> None:
+        next(items)
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match=r"^the disk is full$"), read_ahead(numbers(), small) as items:
+        write(items)
+
+    assert got == [0, 1]
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("ahead")] == []

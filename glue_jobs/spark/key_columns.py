@@ -71,11 +71,13 @@ def collated_keys(key: Sequence[str], types: Sequence[str]) -> list[str]:
 
 def sort_by_key(table: pa.Table, key: Sequence[str]) -> pa.Table:
     """The rows in the order of their keys; rows with equal keys stay as they were. Values are not touched (−0.0 stays)."""
-    if not key or table.num_rows < 2:
-        return table
+    return take(table, key_order(table, key)) if key and table.num_rows > 1 else table
+
+
+def key_order(table: pa.Table, key: Sequence[str]) -> pa.Array:
+    """The places of the rows in the order of their keys; of rows with equal keys as they stand."""
     parts = pa.table(key_columns(table, key), names=[str(index) for index in range(len(key))])
-    order = pc.sort_indices(parts, sort_keys=[(name, "ascending") for name in parts.column_names])
-    return take(table, order)
+    return pc.sort_indices(parts, sort_keys=[(name, "ascending") for name in parts.column_names])
 
 
 def take(table: pa.Table, indices: pa.Array, gather_bytes: int = GATHER_BYTES) -> pa.Table:
@@ -86,6 +88,20 @@ def take(table: pa.Table, indices: pa.Array, gather_bytes: int = GATHER_BYTES) -
     rows = max(1, len(indices) * gather_bytes // wide.nbytes)
     pieces = [piece for start in range(0, len(indices), rows) for piece in _narrowed(wide.take(indices.slice(start, rows)), table.schema)]
     return pa.concat_tables(pieces) if pieces else table.slice(0, 0)
+
+
+def in_one_piece(tables: list[pa.Table]) -> pa.Table:
+    """The tables' rows, each column in one piece so that rows are found in it at once. The list is empty afterwards: beside the rows only
+    one column is in memory twice. A column of text that is larger than Arrow can gather stays in pieces."""
+    rest = pa.concat_tables(tables)
+    tables.clear()
+    names, columns = rest.column_names, []
+    while rest.num_columns:
+        column = rest.column(0)
+        rest = rest.remove_column(0)
+        columns.append(column if column.nbytes > GATHER_BYTES else column.combine_chunks())
+        del column
+    return pa.table(columns, names=names)
 
 
 def _narrowed(wide: pa.Table, schema: pa.Schema) -> list[pa.Table]:

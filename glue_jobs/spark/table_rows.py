@@ -17,10 +17,11 @@ from glue_jobs.spark.engine import DECODED_RATIO, Engine, SparkEngine
 from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
 from glue_jobs.spark.key_spellings import Spellings, not_unique, spelled_twice, two_spellings
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, rank
-from glue_jobs.spark.ordered_table import RowSource, write_in_order
+from glue_jobs.spark.ordered_table import in_key_order, write_in_order
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_batches import BATCH_ROWS
+from glue_jobs.spark.row_sources import RowSource
 from glue_jobs.spark.rows import (
     append_forms,
     empty,
@@ -33,6 +34,7 @@ from glue_jobs.spark.rows import (
     with_forms,
     with_marks,
 )
+from glue_jobs.spark.sorted_partitions import write_by_partition
 from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import FileWriter, abort_all, give_up, write_tables
 
@@ -89,7 +91,7 @@ def _check_surplus(shape: Shape, plan: TablePlan, surplus: int, spellings: Spell
 
 def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile]:
     if plan.by_key and shape.key and not form_names(shape):
-        files = write_in_order(engine, place, shape, plan.sources, plan.size_bytes)
+        files = _without_shuffle(engine, place, shape, plan)
         if files is not None:
             return files
     names, parts = plain_names(shape.schema), [f"p{index}" for index in range(len(shape.partitioning))]
@@ -111,6 +113,14 @@ def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) 
     writer = _PartitionedWriter(place, shape, len(parts), last_of_key)
     found = ready.select(*names, "op", *parts).mapInArrow(carried_rows(writer), "files binary").collect()
     return [file for row in found for file in pickle.loads(bytes(row[0]))]
+
+
+def _without_shuffle(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile] | None:
+    """The files, where each key comes once and tasks can read what they write from the sources; else None."""
+    contents = in_key_order(engine, place, shape, plan.sources)
+    if contents is not None:
+        return write_in_order(engine, place, shape, plan.sources, contents, plan.size_bytes)
+    return write_by_partition(engine, place, shape, plan.sources, plan.size_bytes, plan.rows)
 
 
 def _surplus_rows(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan, rows: Any) -> tuple[int, Spellings | None]:

@@ -16,15 +16,19 @@ AFTER = sorted([row for row in ROWS if row[0] not in (5, 6, 7)] + [(5, "five", 0
 
 
 @pytest.mark.parametrize("how", ["raise", "die"])
-@pytest.mark.parametrize("strategy", [{}, {"broadcast_bytes": "0"}], ids=["broadcast", "shuffle"])
-def test_a_failed_attempt_leaves_nothing_visible(spark_table: MakeTable, how: str, strategy: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("rows", "strategy"), [(ROWS, {}), (ROWS[::-1], {"broadcast_bytes": "0"})], ids=["ordered-broadcast", "unordered-shuffle"]
+)
+def test_a_failed_attempt_leaves_nothing_visible(
+    spark_table: MakeTable, how: str, rows: list[tuple[int, str, int]], strategy: dict[str, str]
+) -> None:
     """Every uploading task of a load and of a batch fails once: the rows are right, the folder holds the snapshot and no more.
 
     An attempt that could still say so aborted its upload; one that died left it open, and nobody sees it.
     """
     table = spark_table(partition_key="qty", make_worker=functools.partial(FailingWorker, how=how))
     settings = {"driver_bytes": "0", **strategy}
-    table.load(ROWS)
+    table.load(rows)
     assert table.run("LoadInitial", **settings) == 0, table.last_run()
     assert sorted(table.rows()) == ROWS
     after_load = set(table.open_uploads())

@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from glue_jobs.spark import table_rows
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
 
@@ -75,13 +74,9 @@ def test_many_small_files_become_few_on_request(make: Make) -> None:
     assert sorted(table.rows()) == ROWS
 
 
-def test_files_in_the_order_of_their_keys_are_compacted_without_a_shuffle(spark_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In whatever order the files came. A row that is about to be shuffled fails the run."""
-
-    def fail(*_: object) -> None:
-        raise AssertionError("shuffled")
-
-    monkeypatch.setattr(table_rows, "_source_rows", fail)
+@pytest.mark.usefixtures("without_shuffle")
+def test_files_in_the_order_of_their_keys_are_compacted_without_a_shuffle(spark_table: MakeTable) -> None:
+    """In whatever order the files came."""
     table = spark_table(COLUMNS)
     for start in (20, 0, 30, 10):
         table.cdc([("I", row) for row in ROWS[start : start + 10]])

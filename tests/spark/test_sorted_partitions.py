@@ -1,0 +1,185 @@
+"""A load whose keys are in no order is sorted partition by partition, without a shuffle, where that fits in memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from glue_jobs.spark import load, portions, sorted_partitions
+from glue_jobs.spark.engine import Engine
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.portions import Portion
+from glue_jobs.spark.table_rows import TablePlan, write_table
+from glue_jobs.spark.write_files import write_tables
+from infra.local.embedded import EmbeddedAws
+from tests.lake import LakeTable
+from tests.spark.keyed_loads import COLUMNS, Rows, files_of, in_key_order, is_sorted, loaded, shuffled
+from tests.work_tables import MakeTable
+
+FEW = 1200
+
+
+def _crossed(files: list[Rows]) -> list[Rows]:
+    """Each partition's rows in every file."""
+    return [[(key, key % 7, name) for key, _, name in rows] for rows in shuffled(files)]
+
+
+def _same(rows: Sequence[tuple[Any, ...]], table: LakeTable) -> bool:
+    return sorted(map(repr, table.rows())) == sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize("key", ["id", "name", "month,name"])
+@pytest.mark.parametrize("disorder", [shuffled, _crossed])
+@pytest.mark.usefixtures("spark", "without_shuffle")
+def test_keys_in_no_order_need_no_shuffle(embedded_aws: EmbeddedAws, disorder: Any, key: str) -> None:
+    """Whatever the key: an int, a text, both."""
+    files = disorder(files_of(in_key_order(FEW), 4))
+
+    table = loaded(embedded_aws, files, "month", key=key)
+
+    assert _same([row for rows in files for row in rows], table)
+    assert is_sorted(table)
+    assert len(table.snapshot().files) == len({row[1] for rows in files for row in rows})
+
+
+@pytest.mark.usefixtures("spark", "without_shuffle")
+def test_a_large_partition_comes_in_files_of_the_target_size(embedded_aws: EmbeddedAws) -> None:
+    files = shuffled([in_key_order(200_000, months=2)])
+
+    table = loaded(embedded_aws, files, "month", target_file_bytes=400_000)
+
+    assert _same(files[0], table)
+    assert is_sorted(table)
+    assert len(table.snapshot().files) > 2
+
+
+@pytest.mark.parametrize(("name", "limit"), [("MOST_KEYS", FEW - 1), ("OPEN_BYTES", 1000), ("MOST_READS", 0.5)])
+@pytest.mark.usefixtures("spark")
+def test_what_is_too_much_goes_through_a_shuffle(
+    embedded_aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch, name: str, limit: float
+) -> None:
+    """More keys than the driver holds the hashes of, a partition that a task can't hold, files that would be read too often."""
+    monkeypatch.setattr(sorted_partitions if name == "MOST_KEYS" else portions, name, limit)
+    monkeypatch.setattr(sorted_partitions, "_Write", None)  # else it would be made here
+    files = shuffled(files_of(in_key_order(FEW), 4))
+
+    table = loaded(embedded_aws, files, "month")
+
+    assert _same([row for rows in files for row in rows], table)
+    assert is_sorted(table)
+
+
+@pytest.mark.usefixtures("spark")
+def test_of_a_key_that_comes_twice_the_last_row_stays(embedded_aws: EmbeddedAws) -> None:
+    """Also where the two are in different partitions, or differ in their bytes alone: −0.0 is 0.0, and one NaN another."""
+    columns = pa.schema([("id", pa.float64()), ("month", pa.int32()), ("name", pa.string())])
+    rows: Rows = [(float(at), at % 3, f"n{at}") for at in range(1, 100)]
+    random.Random(1).shuffle(rows)
+    files = [
+        [(0.0, 0, "zero"), (7.5, 0, "first"), (float("nan"), 1, "nan"), *rows],
+        [(9.5, 1, "only"), (-0.0, 2, "last zero"), (7.5, 1, "last"), (-float("nan"), 2, "last nan")],
+    ]
+
+    table = loaded(embedded_aws, files, "month", columns=columns)
+
+    assert _same([*rows, *files[1]], table)
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_delete_takes_its_row_along(embedded_aws: EmbeddedAws) -> None:
+    """DMS writes no delete into a load file, but a D is a D wherever it stands, also of a key that is not there."""
+    table = LakeTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, COLUMNS, "id", "month")
+    rows = [("I", (3, 1, "c")), ("I", (1, 1, "a")), ("D", (2, None, None)), ("I", (5, 2, "e")), ("I", (4, 2, "d")), ("D", (5, None, None))]
+    table.put_raw("LOAD00000001.parquet", table.parquet(rows))
+
+    assert table.run("LoadInitial", driver_bytes=0) == 0
+
+    assert sorted(table.rows()) == [(1, 1, "a"), (3, 1, "c"), (4, 2, "d")]
+
+
+@pytest.mark.usefixtures("spark", "without_shuffle")
+def test_a_delete_of_a_key_that_is_not_there_needs_no_shuffle(embedded_aws: EmbeddedAws) -> None:
+    table = LakeTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, COLUMNS, "id", "month")
+    table.put_raw("LOAD00000001.parquet", table.parquet([("I", (3, 1, "c")), ("D", (2, None, None)), ("I", (1, 1, "a"))]))
+
+    assert table.run("LoadInitial", driver_bytes=0) == 0
+
+    assert sorted(table.rows()) == [(1, 1, "a"), (3, 1, "c")]
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_was_counted_is_compared_with_what_was_read(embedded_aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that gives other rows the second time ends the load, and nothing is seen of it."""
+    table = LakeTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, COLUMNS, "id", "month")
+    table.load(shuffled([in_key_order(100)])[0], 1)
+    planned = portions.portions_of
+    monkeypatch.setattr(
+        portions, "portions_of", lambda *given: [Portion(each.partitions, each.sources, each.rows + 1) for each in planned(*given)]
+    )
+
+    assert table.run("LoadInitial", driver_bytes=0) == 1
+
+    assert table.visible() == set()
+    assert table.open_uploads() == []
+
+
+def _by_partition(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -> Any:
+    """In this process."""
+    return sorted_partitions.write_by_partition(engine, place, shape, plan.sources, plan.size_bytes, plan.rows)
+
+
+def test_rows_that_are_more_in_memory_than_planned_go_through_a_shuffle(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts that compress to nearly nothing, in one of the partitions: the others' files are given up."""
+    table = new_table(COLUMNS, partition_key="month")
+    rows: Rows = [(key, month, "x" * 10_000 if month == 4 else "y") for key, month, _ in in_key_order(100, months=5)]
+    for number, part in enumerate(shuffled(files_of(rows, 5)), 1):
+        table.load(part, number)
+    written: list[Any] = []
+
+    def noted(*given: Any) -> Any:
+        files = write_tables(*given)
+        written.extend(table.open_uploads())
+        return files
+
+    def first_by_partition(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -> Any:
+        assert _by_partition(engine, place, shape, plan) is None
+        assert len(set(written)) == 4
+        assert table.open_uploads() == []
+        return write_table(engine, place, shape, plan)
+
+    monkeypatch.setattr(load, "write_table", first_by_partition)
+    monkeypatch.setattr(sorted_partitions, "write_tables", noted)
+    monkeypatch.setattr(sorted_partitions, "MOST_HELD", 100_000)
+
+    assert table.run("LoadInitial") == 0
+
+    assert _same(rows, table)
+
+
+def test_a_write_that_fails_gives_up_the_partitions_before(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third of five partitions of a task can't be written: none of its uploads stays open, and the next run loads the table."""
+    table = new_table(COLUMNS, partition_key="month")
+    rows = [(key, key % 5, name) for key, _, name in shuffled([in_key_order(100)])[0]]
+    table.load(rows)
+    written: list[Any] = []
+
+    def fails(place: Place, shape: Shape, values: Any, *given: Any) -> Any:
+        if len(written) == 2:
+            raise OSError("the connection was lost")
+        written.append(values)
+        return write_tables(place, shape, values, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(load, "write_table", _by_partition)
+        patch.setattr(sorted_partitions, "write_tables", fails)
+        assert table.run("LoadInitial") != 0
+
+    assert len(written) == 2
+    assert table.open_uploads() == []
+    assert table.visible() == set()
+    assert table.run("LoadInitial") == 0
+    assert _same(rows, table)

@@ -74,8 +74,7 @@ def merge_net_changes(
     share_bytes = sum(file.size_bytes for file in found.files) / (engine.slots * BINS_PER_SLOT)  # no core is left without work
     groups = to_join(place.limits, shape, [file for file in found.files if file.path not in locate_only], files, share_bytes)
     groups += [(file,) for file in found.files if file.path in locate_only]
-    by_range = candidates(net, files) if found.spared else found.files
-    tidied = [] if rewrite_all else _to_tidy(place, shape, net, by_range, files, locate_only)
+    tidied = [] if rewrite_all else _to_tidy(place, shape, net, found.files, files, locate_only)
     bins = _bins(engine.slots, groups, locate_only, tidied)
     noting = found.noting(len(bins))
     done = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), bins))

@@ -59,10 +59,11 @@ class Source:
         said = [int(details.get(name, -1)) for name in ("files_searched", "files_spared_by_key_filters")]
         return said[0], said[1], str(details.get("key_filters_trouble", ""))
 
-    def check(self) -> None:
+    def check(self, ordered: bool = True) -> None:
+        """ordered: as of `WorkTable.check_files`."""
         assert self.table.rows() == sorted(self.rows.values(), key=repr)
         self.table.check_folder()
-        self.table.check_files()
+        self.table.check_files(ordered)
 
 
 def filter_keys(table: WorkTable) -> list[str]:

@@ -31,6 +31,7 @@ LEAST_SPREAD = 1.5  # candidates that a key meets on average; where ranges tell 
 MOST_ROWS_A_FILE, ROWS_A_CHANGE = 8, 100  # changed keys for each candidate, rows for each changed key: with more of the ones and fewer of
 # the others, hardly a file is without a changed key
 MOST_FILE_ROWS = 8_000_000  # of a file that gets a filter: the hashes of its keys are held in memory, 8 bytes each
+ROW_BYTES = 5  # a filter has about four for each row of its file, and never more than this for two rows and more
 SAMPLE, SAMPLED_BYTES = 32, 16 * 1024 * 1024  # filters that are looked at first, and their bytes, at most
 LEAST_SAMPLE = 2  # however large they are
 SPREAD_SAMPLE = 200  # files of which is counted how many keys or ranges meet them

@@ -62,9 +62,11 @@ def to_tidy(
     taken: AbstractSet[str],
     key_types: Sequence[str],
     limits: Limits,
+    most_rows: float = math.inf,
 ) -> list[Group]:
     """Groups of small files that are worth a rewrite of their own, each about `target_file_bytes` at most, and all together about
-    `tidy_bytes` and MOST_FILES. They are of `partitions` that have many of them, not counting the paths `taken`.
+    `tidy_bytes` and MOST_FILES, and no more than `most_rows`. They are of `partitions` that have many of them, not counting the paths
+    `taken`.
 
     The longest run comes first, and its lowest keys: a later change rewrites a joined file as a whole, and is likeliest among the highest.
     """
@@ -77,10 +79,10 @@ def to_tidy(
     runs = sorted(_runs(paths, table, key_types), key=len, reverse=True) if paths else []
     most_bytes = min(limits.target_file_bytes, limits.tidy_bytes)
     groups: list[Group] = []
-    size = files = 0
+    size = files = rows = 0
     for group in (group for run in runs for group in _cut(run, most_bytes) if len(group) > 1):
-        size, files = size + sum(file.size_bytes for file in group), files + len(group)
-        if groups and (size > limits.tidy_bytes or files > MOST_FILES):
+        size, files, rows = size + sum(file.size_bytes for file in group), files + len(group), rows + sum(file.rows for file in group)
+        if rows > most_rows or (groups and (size > limits.tidy_bytes or files > MOST_FILES)):
             break
         groups.append(group)
     return groups

@@ -91,16 +91,14 @@ def take(table: pa.Table, indices: pa.Array, gather_bytes: int = GATHER_BYTES) -
 
 
 def in_one_piece(tables: list[pa.Table]) -> pa.Table:
-    """The tables' rows, each column in one piece so that rows are found in it at once. The list is empty afterwards: beside the rows only
-    one column is in memory twice. A column of text that is larger than Arrow can gather stays in pieces."""
+    """The tables' rows, each column in one piece so that rows are found in it at once: no column of text may be larger than GATHER_BYTES.
+    The list is empty afterwards: beside the rows only one column is in memory twice."""
     rest = pa.concat_tables(tables)
     tables.clear()
     names, columns = rest.column_names, []
     while rest.num_columns:
-        column = rest.column(0)
+        columns.append(rest.column(0).combine_chunks())
         rest = rest.remove_column(0)
-        columns.append(column if column.nbytes > GATHER_BYTES else column.combine_chunks())
-        del column
     return pa.table(columns, names=names)
 
 

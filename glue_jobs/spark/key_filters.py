@@ -6,6 +6,7 @@ not be, and the change's details say what was wrong.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from glue_jobs.core.key_filter import (
     FOLDER,
     LEAST_SPREAD,
     MOST_SAMPLE_HITS,
+    ROW_BYTES,
     SPREAD_SAMPLE,
     Entry,
     KeyFilter,
@@ -50,6 +52,7 @@ THREADS = 4
 HEAD_BYTES = 256 * 1024  # fetched first of an object: mostly its index, or all of it
 PIECE_BYTES = 4 * 1024 * 1024  # fetched at once
 GAP_BYTES = 64 * 1024  # between two filters that are fetched together
+JOINED_SHARE = 0.25  # of the bytes of new filters, for files that are joined besides
 TROUBLE = (DmslakeError, ClientError, BotoCoreError, ValueError)
 
 
@@ -67,10 +70,16 @@ class Search:
     trouble: str = ""
     asked: bool = False
 
-    def noting(self, tasks: int) -> Noting:
-        """What each of so many tasks is told. Two steps of tasks share the bytes."""
-        each = max(1, tasks)
-        return Noting(self.build_bytes // 2 // each, self.spared_bytes // each, self.known)
+    @property
+    def most_joined_rows(self) -> float:
+        """Of files that are joined besides, so that what they become gets a filter, as they had: else each batch would search it."""
+        return self.build_bytes * JOINED_SHARE / ROW_BYTES if self.build_bytes else math.inf
+
+    def noting(self, tasks: int, joined_rows: int = 0) -> Noting:
+        """What each of so many tasks is told. Two steps of tasks share the bytes that the files which are joined besides, of so many rows,
+        leave them."""
+        each, left = max(1, tasks), self.build_bytes - joined_rows * ROW_BYTES
+        return Noting(max(0, left) // 2 // each, self.spared_bytes // each, self.known)
 
     def is_useful(self, hits: int) -> bool:
         """Whether new filters are worth keeping. hits: how many of the opened files hold a changed key."""

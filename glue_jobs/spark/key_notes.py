@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
 import pyarrow as pa
 
-from glue_jobs.core.key_filter import MOST_FILE_ROWS, KeyFilter
+from glue_jobs.core.key_filter import MOST_FILE_ROWS, ROW_BYTES, KeyFilter
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.key_filter_bits import Hashes, hashes_of, packed
 from glue_jobs.spark.open_file import OpenFile
@@ -59,6 +59,10 @@ class Noting:
     most_bytes: int = 0
     spared_bytes: int = 0
     known: frozenset[str] = frozenset()
+
+    def for_rows(self, rows: int) -> Noting:
+        """For files of so many rows, each of which gets a filter, if filters are made at all."""
+        return replace(self, most_bytes=rows * ROW_BYTES) if self.most_bytes else self
 
 
 class NotedRows:

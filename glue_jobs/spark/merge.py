@@ -74,9 +74,9 @@ def merge_net_changes(
     share_bytes = sum(file.size_bytes for file in found.files) / (engine.slots * BINS_PER_SLOT)  # no core is left without work
     groups = to_join(place.limits, shape, [file for file in found.files if file.path not in locate_only], files, share_bytes)
     groups += [(file,) for file in found.files if file.path in locate_only]
-    tidied = [] if rewrite_all else _to_tidy(place, shape, net, found.files, files, locate_only)
+    tidied = [] if rewrite_all else _to_tidy(place, shape, net, found, files, locate_only)
     bins = _bins(engine.slots, groups, locate_only, tidied)
-    noting = found.noting(len(bins))
+    noting = found.noting(len(bins), sum(file.rows for group in tidied for file in group))
     done = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), bins))
     results = chain(group.files for group in done)
     inserts = _insert_tasks(net, results, absorbers)
@@ -92,12 +92,12 @@ def merge_net_changes(
 
 
 def _to_tidy(
-    place: Place, shape: Shape, net: NetChanges, chosen: Sequence[DataFile], table: Sequence[DataFile], locate_only: frozenset[str]
+    place: Place, shape: Shape, net: NetChanges, found: Search, table: Sequence[DataFile], locate_only: frozenset[str]
 ) -> list[Group]:
-    """Small files to be joined beside the candidates `chosen`, in the partitions that the batch writes to."""
-    partitions = {*net.partitions, *(file.partition for file in chosen)}
-    taken = {file.path for file in chosen} | locate_only
-    return to_tidy(table, partitions, taken, shape.key_types, place.limits)
+    """Small files to be joined beside the candidates that were `found`, in the partitions that the batch writes to."""
+    partitions = {*net.partitions, *(file.partition for file in found.files)}
+    taken = {file.path for file in found.files} | locate_only
+    return to_tidy(table, partitions, taken, shape.key_types, place.limits, found.most_joined_rows)
 
 
 def _of_tidied(tidied: Sequence[Group], groups: Sequence[GroupResult]) -> dict[str, Any]:

@@ -87,6 +87,8 @@ class MergeTask:
 
     def __call__(self, task: MergeBin) -> list[GroupResult]:
         net, notes = self.shared.get(), KeyNotes(self.shape, self.noting)
+        rows = sum(file.rows for group in task.groups for file in group if file.path in task.tidied)
+        notes_besides = KeyNotes(self.shape, self.noting.for_rows(rows))
         done: list[GroupResult] = []
 
         def one(file: DataFile) -> GroupResult:
@@ -94,8 +96,10 @@ class MergeTask:
             return result
 
         def several(group: Group, threads: ThreadPoolExecutor) -> Callable[[], GroupResult]:
-            is_tidied = group[0].path in task.tidied
-            end = self._tidied(net, group, notes, threads) if is_tidied else self._joined(net, group, notes, threads, self.rewrite_all)
+            if group[0].path in task.tidied:
+                end = self._tidied(net, group, notes_besides, threads)
+            else:
+                end = self._joined(net, group, notes, threads, self.rewrite_all)
 
             def noted() -> GroupResult:
                 done.append(result := end())

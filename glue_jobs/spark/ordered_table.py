@@ -8,7 +8,6 @@ hold them.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.core.keys import Bound
-from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import Engine, chain
 from glue_jobs.spark.key_columns import bounds, normalised_keys
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.portions import Content, Portion, check_rows, planned
-from glue_jobs.spark.row_sources import RowSource, kept_by_partition, keys_and_partitions
+from glue_jobs.spark.portions import Content, Portion, Streamed, check_rows, planned, row_bytes_of
+from glue_jobs.spark.row_sources import RowSource, counted, kept_by_partition, keys_and_partitions
 from glue_jobs.spark.write_files import FileWriter, abort_all
 
 SPLIT_RATIO = 1.5  # a stretch that came out larger than the target is split only above this: a rest would be a small file
@@ -56,7 +54,8 @@ def write_in_order(
 
     contents: of `in_key_order`; size_bytes: what the files are expected to come to.
     """
-    portions = planned(contents, size_bytes, place.limits.target_file_bytes, engine.slots)
+    writing = Streamed(row_bytes_of(contents, size_bytes), place.limits.target_file_bytes)
+    portions = planned(contents, writing, engine.slots)
     if portions is None:
         return None
     tasks = [(portion, tuple(sources[at] for at in portion.sources)) for portion in portions]
@@ -73,19 +72,16 @@ class _Look:
     def __call__(self, source: RowSource) -> Stretch | None:
         narrow = keys_and_partitions(self.shape)
         low = high = ()  # type: Bound
-        counted: Counter[PartitionValues] = Counter()
-        read = 0
+        content = Content()
         for rows in source(self.place, narrow):
             found = bounds(rows, narrow.key)
             if found is None:
                 continue
-            if (read and found[0] <= high) or not ascends(rows, narrow.key):
+            if (content.read and found[0] <= high) or not ascends(rows, narrow.key):
                 return None
-            low, high = (low if read else found[0]), found[1]
-            read += rows.num_rows
-            for values, part in kept_by_partition(rows, narrow):
-                counted[values] += part.num_rows
-        return Stretch(low, high, Content(read, dict(counted)))
+            low, high = (low if content.read else found[0]), found[1]
+            content = content.with_rows(rows.num_rows, counted(rows, narrow))
+        return Stretch(low, high, content)
 
 
 def ascends(rows: pa.Table, key: Sequence[str]) -> bool:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -18,6 +20,8 @@ from glue_jobs.core.partitioning import NULL_FOLDER, PartitionField, Partitionin
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.spark.arrow_types import EXAMPLE_LENGTH, Column, first_failing, null_where, shown, to_arrow
 from glue_jobs.spark.key_columns import normal_floats, take
+
+Codes = np.ndarray[Any, np.dtype[np.int64]]
 
 _PARTS: dict[str, Callable[[Column], Column]] = {"year": pc.year, "month": pc.month, "day": pc.day}
 _DATE_LENGTH = len("yyyy-MM-dd")
@@ -231,24 +235,38 @@ def split_by_partition(table: pa.Table, values: pa.Table) -> Iterator[tuple[Part
 
     values: of `partition_values`, row by row.
     """
-    if not table.num_rows:
+    partitions, codes = partition_codes(values, table.num_rows)
+    if len(partitions) == 1:
+        yield partitions[0], table
         return
-    codes = _codes(values, table.num_rows)
-    distinct = pc.unique(codes)
-    if len(distinct) == 1:
-        yield _row(values, 0), table
-        return
-    order = pc.sort_indices(codes)
-    runs = pc.value_counts(codes.take(order))
-    start = 0
-    for rows in runs.field("counts").to_pylist():
-        mine = order.slice(start, rows)
-        yield _row(values, mine[0].as_py()), take(table, mine)
-        start += rows
+    order, starts = runs_of(codes, len(partitions))
+    for at, partition in enumerate(partitions):
+        yield partition, take(table, pa.array(order[starts[at] : starts[at + 1]]))
+
+
+def partition_codes(values: pa.Table, rows: int) -> tuple[list[PartitionValues], Codes]:
+    """The partitions in the order in which they first appear, and for each of so many rows the place of its own among them.
+
+    values: of `partition_values`.
+    """
+    if not rows:
+        return [], np.empty(0, np.int64)
+    codes = _codes(values, rows).to_numpy()
+    firsts = np.empty(codes.max() + 1, np.int64)
+    firsts[codes[::-1]] = np.arange(rows - 1, -1, -1)  # of places with one code the last that is set stays
+    return [tuple(column[at].as_py() for column in values.itercolumns()) for at in firsts.tolist()], codes
+
+
+def runs_of(codes: Codes, count: int) -> tuple[Codes, Codes]:
+    """The places of all rows, those of code 0 first, each code's in their order; and where each of `count` codes begins among them, and
+    the last one ends."""
+    short: Any = codes.astype(np.uint16) if count < 1 << 16 else codes  # which are sorted without comparing them
+    order = np.argsort(short, kind="stable")
+    return order, np.searchsorted(codes[order], np.arange(count + 1))
 
 
 def _codes(values: pa.Table, rows: int) -> pa.Array:
-    """For each row the number of its partition, counted in order of appearance."""
+    """For each row the number of its partition, in the order in which they first appear."""
     codes = pa.repeat(pa.scalar(0, pa.int64()), rows)
     for column in values.itercolumns():
         texts = column.combine_chunks()
@@ -256,7 +274,3 @@ def _codes(values: pa.Table, rows: int) -> pa.Array:
         pair = pc.add(pc.multiply(codes, len(distinct)), pc.index_in(texts, value_set=distinct).cast(pa.int64()))
         codes = pc.index_in(pair, value_set=pc.unique(pair)).cast(pa.int64())
     return codes
-
-
-def _row(values: pa.Table, index: int) -> PartitionValues:
-    return tuple(column[index].as_py() for column in values.itercolumns())

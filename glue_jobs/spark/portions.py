@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from glue_jobs.core.bins import groups
 from glue_jobs.core.partitioning import PartitionValues
@@ -26,8 +26,12 @@ MOST_UNEVEN, SHORT_BYTES = 2.0, 64 * 1024 * 1024
 class Content:
     """What a source holds. read: its rows; rows: those that stay, by partition."""
 
-    read: int
-    rows: dict[PartitionValues, int]
+    read: int = 0
+    rows: Mapping[PartitionValues, int] = field(default_factory=dict)
+
+    def with_rows(self, read: int, rows: Counter[PartitionValues]) -> Content:
+        """With so many more."""
+        return Content(self.read + read, Counter(self.rows) + rows)
 
 
 @dataclass(frozen=True)
@@ -40,34 +44,60 @@ class Portion:
 
 
 @dataclass(frozen=True)
-class Writing:
-    """row_bytes: of a row in a file. cut_bytes: a partition with more of them is written by several tasks, each of which takes sources that
-    follow on each other; None where the rows of all its sources have to be sorted, so that one task holds all of them in memory."""
+class Streamed:
+    """A partition's rows are written as they are read, in the order of the sources. row_bytes: of a row in a file; cut_bytes: a partition
+    with more of them is written by several tasks, each of which takes sources that follow on each other."""
 
     row_bytes: float
-    cut_bytes: float | None
+    cut_bytes: float
 
     @property
     def most_held(self) -> float:
         """Bytes that a task may hold."""
-        return OPEN_BYTES if self.cut_bytes is not None else OPEN_BYTES - WRITER_BYTES
+        return OPEN_BYTES
 
     def held(self, rows: int) -> float:
-        """Bytes of them for a partition of so many rows."""
-        decoded = rows * self.row_bytes * DECODED_RATIO
-        return decoded if self.cut_bytes is None else min(WRITER_BYTES, decoded)
+        """Bytes in memory for a partition of so many rows."""
+        return min(WRITER_BYTES, rows * self.row_bytes * DECODED_RATIO)
 
     def pieces(self, rows: int) -> int:
         """How many tasks write a partition of so many rows."""
-        return 1 if self.cut_bytes is None else math.ceil(rows * self.row_bytes / self.cut_bytes)
+        return math.ceil(rows * self.row_bytes / self.cut_bytes)
 
 
-def planned(contents: Mapping[int, Content], size_bytes: float, cut_bytes: float | None, slots: int) -> list[Portion] | None:
+@dataclass(frozen=True)
+class Sorted:
+    """A task holds all rows of its partitions, and sorts them. row_bytes: of a row in a file; held_row_bytes: in memory."""
+
+    row_bytes: float
+    held_row_bytes: float
+
+    @property
+    def most_held(self) -> float:
+        """As of `Streamed`; beside them it writes."""
+        return OPEN_BYTES - WRITER_BYTES
+
+    def held(self, rows: int) -> float:
+        """As of `Streamed`."""
+        return rows * self.held_row_bytes
+
+    def pieces(self, rows: int) -> int:
+        """As of `Streamed`."""
+        return 1
+
+
+Writing = Streamed | Sorted
+
+
+def row_bytes_of(contents: Mapping[int, Content], size_bytes: float) -> float:
+    """Bytes of a row in a file, of all rows so many."""
+    return max(1.0, size_bytes / max(1, sum(content.read for content in contents.values())))
+
+
+def planned(contents: Mapping[int, Content], writing: Writing, slots: int) -> list[Portion] | None:
     """The work in as many pieces as can be without reading too much; None where that is none, where a few of them would have all, or where
-    a partition that has to lie in memory does not fit. contents: by the source's number, in the order in which they are to be read;
-    size_bytes: of all rows in files."""
+    a partition does not fit in a task's memory. contents: by the source's number, in the order in which they are to be read."""
     read = sum(content.read for content in contents.values())
-    writing = Writing(max(1.0, size_bytes / max(1, read)), cut_bytes)
     longest = MOST_UNEVEN * max(read / slots, SHORT_BYTES / writing.row_bytes)
     if any(writing.held(rows) > writing.most_held for rows in _partition_rows(contents).values()):
         return None

@@ -143,6 +143,9 @@ def test_many_small_files_are_tidied_a_part_at_a_time_from_the_lowest_keys_on() 
     assert tidied(files, most_bytes=160) == [str(number) for number in range(16)]
     assert tidied(files, most_bytes=0) == tidied(files, most_bytes=1) == []
     assert to_tidy(files, {("a",)}, set(), (), limits()) == []
+    rows = sum(file.rows for file in files[: 2 * MANY_FILES])
+    assert len(to_tidy(files, {("a",)}, set(), KEY, limits(), rows)) == 2
+    assert to_tidy(files, {("a",)}, set(), KEY, limits(), 1) == []
 
 
 def test_no_more_very_small_files_are_tidied_at_a_time_than_a_task_opens() -> None:

@@ -17,7 +17,9 @@ AFTER = sorted([row for row in ROWS if row[0] not in (5, 6, 7)] + [(5, "five", 0
 
 @pytest.mark.parametrize("how", ["raise", "die"])
 @pytest.mark.parametrize(
-    ("rows", "strategy"), [(ROWS, {}), (ROWS[::-1], {"broadcast_bytes": "0"})], ids=["ordered-broadcast", "unordered-shuffle"]
+    ("rows", "strategy"),
+    [(ROWS, {}), (ROWS[::-1], {"broadcast_bytes": "0"})],
+    ids=["in-order, broadcast", "in-no-order, joined by shuffle"],
 )
 def test_a_failed_attempt_leaves_nothing_visible(
     spark_table: MakeTable, how: str, rows: list[tuple[int, str, int]], strategy: dict[str, str]

@@ -120,6 +120,22 @@ def test_a_key_that_is_not_unique_blocks_the_table(make: Make) -> None:
     assert "Blocked" not in table.item() or table.run() == 0
 
 
+def test_a_key_that_is_not_unique_blocks_a_table_with_partitions_too(spark_table: MakeTable) -> None:
+    """The two rows are in different partitions, and the files in no order of the new key."""
+    table = spark_table(COLUMNS, partition_key="qty")
+    table.load([*ROWS[::-1], (100, ROWS[0][1], ROWS[1][2])])
+    table.sync()
+    before = (table.visible(), table.item()["Head"])
+    table.edit(PrimaryKey="name")
+
+    error = table.blocked(driver_bytes="0")
+
+    assert error["code"] == "key-not-unique"
+    assert "1 row(s)" in error["message"]
+    assert (table.visible(), table.item()["Head"]) == before
+    assert table.open_uploads() == []
+
+
 def test_a_key_with_nulls_is_refused(make: Make) -> None:
     """The error says which file and column; in a Spark task too."""
     table = _loaded(make, [*ROWS, (100, None, 1)])

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from glue_jobs.core.record import DataFile
 from glue_jobs.spark import load, portions, sorted_partitions
+from glue_jobs.spark.column_hashes import HASHED_BYTES
 from glue_jobs.spark.engine import Engine
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.portions import Portion
-from glue_jobs.spark.table_rows import TablePlan, write_table
-from glue_jobs.spark.write_files import write_tables
+from glue_jobs.spark.table_rows import TablePlan
+from glue_jobs.spark.write_files import give_up, write_tables
 from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
 from tests.spark.keyed_loads import COLUMNS, Rows, files_of, in_key_order, is_sorted, loaded, shuffled
@@ -57,7 +59,7 @@ def test_a_large_partition_comes_in_files_of_the_target_size(embedded_aws: Embed
     assert len(table.snapshot().files) > 2
 
 
-@pytest.mark.parametrize(("name", "limit"), [("MOST_KEYS", FEW - 1), ("OPEN_BYTES", 1000), ("MOST_READS", 0.5)])
+@pytest.mark.parametrize(("name", "limit"), [("MOST_KEYS", FEW - 1), ("OPEN_BYTES", portions.WRITER_BYTES + 1000), ("MOST_READS", 0.5)])
 @pytest.mark.usefixtures("spark")
 def test_what_is_too_much_goes_through_a_shuffle(
     embedded_aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch, name: str, limit: float
@@ -132,32 +134,49 @@ def _by_partition(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -
     return sorted_partitions.write_by_partition(engine, place, shape, plan.sources, plan.size_bytes, plan.rows)
 
 
-def test_rows_that_are_more_in_memory_than_planned_go_through_a_shuffle(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts that compress to nearly nothing, in one of the partitions: the others' files are given up."""
-    table = new_table(COLUMNS, partition_key="month")
-    rows: Rows = [(key, month, "x" * 10_000 if month == 4 else "y") for key, month, _ in in_key_order(100, months=5)]
-    for number, part in enumerate(shuffled(files_of(rows, 5)), 1):
-        table.load(part, number)
-    written: list[Any] = []
+@pytest.mark.usefixtures("spark")
+def test_rows_that_are_more_in_memory_than_planned_go_through_a_shuffle(embedded_aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts in one of the partitions that are wider than the first ones: what was written of the others is given up."""
+    given_up: list[str] = []
 
-    def noted(*given: Any) -> Any:
-        files = write_tables(*given)
-        written.extend(table.open_uploads())
-        return files
+    def noted(place: Place, files: Iterable[DataFile]) -> None:
+        files = list(files)
+        given_up.extend(file.path for file in files)
+        give_up(place, files)
 
-    def first_by_partition(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -> Any:
-        assert _by_partition(engine, place, shape, plan) is None
-        assert len(set(written)) == 4
-        assert table.open_uploads() == []
-        return write_table(engine, place, shape, plan)
-
-    monkeypatch.setattr(load, "write_table", first_by_partition)
-    monkeypatch.setattr(sorted_partitions, "write_tables", noted)
+    monkeypatch.setattr(sorted_partitions, "give_up", noted)
     monkeypatch.setattr(sorted_partitions, "MOST_HELD", 100_000)
+    rows: Rows = [(key, month, "x" * 10_000 if month == 4 else "y") for key, month, _ in in_key_order(100, months=5)]
 
-    assert table.run("LoadInitial") == 0
+    table = loaded(embedded_aws, shuffled(files_of(rows, 5)), "month")
+
+    assert {path.split("/")[0] for path in given_up} == {f"month={month}" for month in range(4)}
+    assert table.open_uploads() == []
+    assert _same(rows, table)
+    assert is_sorted(table)
+
+
+@pytest.mark.usefixtures("spark", "without_shuffle")
+def test_many_partitions_in_every_batch_are_one_table_until_they_are_written(embedded_aws: EmbeddedAws) -> None:
+    """200 partitions, a few rows of each in each file, and no file of its own for a row that another task writes."""
+    rows: Rows = [(key, key % 200, name) for key, _, name in in_key_order(FEW)]
+
+    table = loaded(embedded_aws, shuffled(files_of(rows, 3)), "month")
 
     assert _same(rows, table)
+    assert is_sorted(table)
+    assert len(table.snapshot().files) == 200
+
+
+@pytest.mark.usefixtures("spark")
+def test_keys_that_only_seem_to_be_one_are_two(embedded_aws: EmbeddedAws) -> None:
+    """Texts that differ behind what is hashed of them: Spark finds out."""
+    rows: Rows = [(key, key % 3, "n" * HASHED_BYTES + name) for key, _, name in shuffled([in_key_order(100)])[0]]
+
+    table = loaded(embedded_aws, [rows], "month", key="name")
+
+    assert _same(rows, table)
+    assert is_sorted(table)
 
 
 def test_a_write_that_fails_gives_up_the_partitions_before(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:

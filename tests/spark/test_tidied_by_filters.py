@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 
+import numpy as np
 import pytest
 
+from glue_jobs.core.key_filter import ROW_BYTES
+from glue_jobs.spark.key_filter_bits import packed
+from glue_jobs.spark.key_filters import JOINED_SHARE, Search
 from tests.spark.filtered_tables import COLUMNS, FILES, Source, filtered_paths, random_rows
 from tests.spark.small_files import A_FILE_EACH
 from tests.spark.tables import WorkTable
@@ -67,3 +72,32 @@ def test_one_that_is_gone_blocks_nothing(source: Source) -> None:
     assert gone.path in str(details(source.table)["tidy_trouble"])
     assert len(before & set(source.table.snapshot().files)) > 30
     assert source.table.open_uploads() == []
+
+
+def test_what_would_get_no_filter_stays(source: Source) -> None:
+    """Each of the small files has one that spares it; joined without one they would be searched by every batch."""
+    rows = sum(file.rows for file in source.table.snapshot().files.values())
+
+    source.change(range(2), **TIDY, key_filter_bytes=str(int(rows // 2 * ROW_BYTES / JOINED_SHARE)))
+
+    assert details(source.table) == {}
+    assert len(source.table.snapshot().files) > 30
+    source.check()
+
+
+def test_files_that_are_joined_besides_have_their_own_share_of_new_filters() -> None:
+    """However small each task's is."""
+    search = Search((), build_bytes=1_000_000)
+
+    assert search.most_joined_rows == 1_000_000 * JOINED_SHARE / ROW_BYTES
+    assert Search(()).most_joined_rows == math.inf
+    assert search.noting(100, 40_000).most_bytes == (1_000_000 - 40_000 * ROW_BYTES) // 2 // 100
+    assert search.noting(100, 40_000).for_rows(40_000).most_bytes == 40_000 * ROW_BYTES
+    assert Search(()).noting(100).for_rows(40_000).most_bytes == 0
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 127, 128, 1000])
+def test_no_filter_has_more_bytes_than_its_rows_are_taken_for(rows: int) -> None:
+    data = packed([np.arange(rows, dtype=np.uint64) << np.uint64(50)])
+
+    assert data is None or len(data) <= rows * ROW_BYTES

@@ -43,8 +43,8 @@ from glue_jobs.spark.write_files import FileWriter, abort_all, give_up, write_ta
 class TablePlan:
     """How to write the table. ranked: keep the last row of each key; else a key that comes twice blocks the table.
 
-    size_bytes: what the data files are expected to come to, all together; rows: how many are to be read. by_key: the sources mostly are in
-    the order of the key already, and read no other columns than they are asked for.
+    size_bytes: what the data files are expected to come to, all together; rows: how many are to be read. by_key: a look at the keys comes
+    first, which may spare a shuffle: the sources read no other columns than they are asked for, and mostly are in the order of the key.
     """
 
     sources: tuple[RowSource, ...]

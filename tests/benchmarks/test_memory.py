@@ -1,9 +1,10 @@
-"""What a merge holds in memory does not grow with the file or with its row groups."""
+"""What a merge holds in memory does not grow with the file or with its row groups, nor what a load sorts with the table."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks import load_memory
 from benchmarks.memory import Case, measure, write_file
 
 MEGABYTES = 48
@@ -35,3 +36,12 @@ def test_a_merge_needs_little_more_memory_for_more_changes(tmp_path: Path) -> No
 def test_a_merge_needs_little_more_memory_for_wide_rows(tmp_path: Path) -> None:
     """65,536 of these would be 1.3 GB, and are all that the file has."""
     assert needed(tmp_path, Case(96, True, 200, text=20_000)) < 350e6
+
+
+def test_a_load_that_does_not_fit_in_a_task_is_left_to_a_shuffle() -> None:
+    """Three million rows would be 520 MB, their widest column counted twice; 400,000 are 70, and are sorted."""
+    few, many = (load_memory.measure(load_memory.Case(rows)) for rows in (400_000, 3_000_000))
+
+    assert (few["is_sorted"], many["is_sorted"]) == (True, False)
+    for measured in (few, many):
+        assert measured["peak_bytes"] - measured["before_bytes"] < 420e6

@@ -24,12 +24,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.data.base import UUID, Base, hexadecimal, make_rows
+from benchmarks.data.base import UUID, Base, make_rows
 from benchmarks.folders import ROOT
+from benchmarks.memory import MIB, NOTE, with_text
 
-NOTE = 40  # characters of the benchmarks' own rows
 PIECE_BYTES = 50_000_000
-MIB = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -84,9 +83,7 @@ def write_file(path: Path, case: Case) -> None:
             numbers = np.arange(start, min(start + step, case.rows))
             rows = make_rows(numbers, base, rng)
             rows = rows.set_column(rows.column_names.index("store_id"), "store_id", pa.array((numbers % case.partitions).astype(np.int32)))
-            if case.text != NOTE:
-                rows = rows.set_column(rows.column_names.index("note"), "note", hexadecimal(len(numbers), case.text, rng))
-            writer.write_table(rows)
+            writer.write_table(with_text(rows, case.text, rng))
 
 
 if __name__ == "__main__":

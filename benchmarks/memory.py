@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.data.base import ROW_BYTES, Base, hexadecimal, make_rows
 from benchmarks.folders import ROOT
-from benchmarks.within.merge_memory import shape_of
+from benchmarks.within.disk_s3 import shape_of
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, net_changes
 
 PIECE_ROWS = 500_000
@@ -54,11 +54,14 @@ class Case:
 
     def make_rows(self, numbers: Any, rng: np.random.Generator) -> pa.Table:
         """The benchmarks' rows with these numbers, and a text of this length."""
-        rows = make_rows(numbers, Base(self.rows), rng)
-        if self.text == NOTE:
-            return rows
-        at = rows.schema.get_field_index("note")
-        return rows.set_column(at, "note", hexadecimal(len(numbers), self.text, rng))
+        return with_text(make_rows(numbers, Base(self.rows), rng), self.text, rng)
+
+
+def with_text(rows: pa.Table, characters: int, rng: np.random.Generator) -> pa.Table:
+    """The benchmarks' rows with texts of this length."""
+    if characters == NOTE:
+        return rows
+    return rows.set_column(rows.column_names.index("note"), "note", hexadecimal(rows.num_rows, characters, rng))
 
 
 def main(argv: Sequence[str]) -> int:

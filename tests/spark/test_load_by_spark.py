@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from glue_jobs.core.record import DataFile
+from glue_jobs.spark import load, table_rows
+from glue_jobs.spark.engine import Engine
+from glue_jobs.spark.net_changes import OP
+from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.table_rows import TablePlan
+from glue_jobs.spark.write_files import FileWriter
 from infra.local.embedded import EmbeddedAws
 from tests.lake import DRIVER, LakeTable
+from tests.work_tables import MakeTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,3 +56,36 @@ def test_a_load_file_that_ends_with_a_delete_leaves_the_row_out(embedded_aws: Em
     assert table.run("LoadInitial", driver_bytes=0) == 0
 
     assert [row[1] for row in table.rows()] == ["y"]
+
+
+def test_a_writer_that_fails_gives_up_the_partitions_before(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task of the shuffle gets rows of two partitions; the second one's can't be written."""
+    table = new_table(pa.schema([("id", pa.int64()), ("month", pa.int32())]), partition_key="month")
+    table.load([(1, 0), (2, 1)])
+    finished: list[str] = []
+
+    class Fails(FileWriter):
+        def write(self, table: pa.Table) -> None:
+            if finished:
+                raise OSError("the connection was lost")
+            super().write(table)
+
+        def finish(self) -> list[DataFile]:
+            files = super().finish()
+            finished.extend(file.path for file in files)
+            return files
+
+    def by_task(_: Engine, place: Place, shape: Shape, plan: TablePlan) -> Any:
+        (rows,) = (rows for source in plan.sources for rows in source(place, shape))
+        columns = [*(rows[name].combine_chunks() for name in ("id", "month", OP)), pa.array(["0", "1"])]
+        return list(
+            table_rows._PartitionedWriter(place, shape, 1, False)(iter([pa.RecordBatch.from_arrays(columns, ["c0", "c1", "op", "p0"])]))
+        )
+
+    monkeypatch.setattr(load, "write_table", by_task)
+    monkeypatch.setattr(table_rows, "FileWriter", Fails)
+
+    assert table.run("LoadInitial") != 0
+
+    assert len(finished) == 1
+    assert table.open_uploads() == []

@@ -18,13 +18,14 @@ AFTER = sorted([row for row in ROWS if row[0] not in (5, 6, 7)] + [(5, "five", 0
 @pytest.mark.parametrize("how", ["raise", "die"])
 @pytest.mark.parametrize(
     ("rows", "strategy"),
-    [(ROWS, {}), (ROWS[::-1], {"broadcast_bytes": "0"})],
-    ids=["in-order, broadcast", "in-no-order, joined by shuffle"],
+    [(ROWS, {}), (ROWS[::-1], {"broadcast_bytes": "0"}), ([*ROWS, ROWS[5]], {})],
+    ids=["in-order, broadcast", "in-no-order, joined by shuffle", "a-key-twice, broadcast"],
 )
 def test_a_failed_attempt_leaves_nothing_visible(
     spark_table: MakeTable, how: str, rows: list[tuple[int, str, int]], strategy: dict[str, str]
 ) -> None:
-    """Every uploading task of a load and of a batch fails once: the rows are right, the folder holds the snapshot and no more.
+    """Every uploading task of a load and of a batch fails once: the rows are right, the folder holds the snapshot and no more. A load has
+    three ways: in the order of its keys, partition by partition, by a shuffle.
 
     An attempt that could still say so aborted its upload; one that died left it open, and nobody sees it.
     """

@@ -14,7 +14,6 @@ from glue_jobs.spark import load, portions, sorted_partitions
 from glue_jobs.spark.column_hashes import HASHED_BYTES
 from glue_jobs.spark.engine import Engine
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.portions import Portion
 from glue_jobs.spark.table_rows import TablePlan
 from glue_jobs.spark.write_files import give_up, write_tables
 from infra.local.embedded import EmbeddedAws
@@ -103,37 +102,6 @@ def test_a_delete_takes_its_row_along(embedded_aws: EmbeddedAws) -> None:
     assert sorted(table.rows()) == [(1, 1, "a"), (3, 1, "c"), (4, 2, "d")]
 
 
-@pytest.mark.usefixtures("spark", "without_shuffle")
-def test_a_delete_of_a_key_that_is_not_there_needs_no_shuffle(embedded_aws: EmbeddedAws) -> None:
-    table = LakeTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, COLUMNS, "id", "month")
-    table.put_raw("LOAD00000001.parquet", table.parquet([("I", (3, 1, "c")), ("D", (2, None, None)), ("I", (1, 1, "a"))]))
-
-    assert table.run("LoadInitial", driver_bytes=0) == 0
-
-    assert sorted(table.rows()) == [(1, 1, "a"), (3, 1, "c")]
-
-
-@pytest.mark.usefixtures("spark")
-def test_what_was_counted_is_compared_with_what_was_read(embedded_aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source that gives other rows the second time ends the load, and nothing is seen of it."""
-    table = LakeTable(embedded_aws.environment(), embedded_aws.raw, embedded_aws.lake, COLUMNS, "id", "month")
-    table.load(shuffled([in_key_order(100)])[0], 1)
-    planned = portions.portions_of
-    monkeypatch.setattr(
-        portions, "portions_of", lambda *given: [Portion(each.partitions, each.sources, each.rows + 1) for each in planned(*given)]
-    )
-
-    assert table.run("LoadInitial", driver_bytes=0) == 1
-
-    assert table.visible() == set()
-    assert table.open_uploads() == []
-
-
-def _by_partition(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -> Any:
-    """In this process."""
-    return sorted_partitions.write_by_partition(engine, place, shape, plan.sources, plan.size_bytes, plan.rows)
-
-
 @pytest.mark.usefixtures("spark")
 def test_rows_that_are_more_in_memory_than_planned_go_through_a_shuffle(embedded_aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts in one of the partitions that are wider than the first ones: what was written of the others is given up."""
@@ -177,6 +145,11 @@ def test_keys_that_only_seem_to_be_one_are_two(embedded_aws: EmbeddedAws) -> Non
 
     assert _same(rows, table)
     assert is_sorted(table)
+
+
+def _by_partition(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -> Any:
+    """In this process."""
+    return sorted_partitions.write_by_partition(engine, place, shape, plan.sources, plan.size_bytes, plan.rows)
 
 
 def test_a_write_that_fails_gives_up_the_partitions_before(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:

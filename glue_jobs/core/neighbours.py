@@ -14,8 +14,10 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
 
+from glue_jobs.core.bins import groups
 from glue_jobs.core.keys import Bound, decode_bound
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.partitioning import PartitionValues
@@ -27,6 +29,8 @@ MOST_FILES = 256  # of a group: a task opens them one after the other
 # The range of a file in the place of others may meet so many times the files that each of theirs meets.
 MORE_MET = 1.25
 MANY_FILES = 8  # of a partition, that no batch had a reason to join: fewer harm no reader
+# Of `small_file_bytes`: a file of so much is not small again, though the last of its rows come to a little less than was guessed.
+ENOUGH = 1.1
 
 
 def is_ascending(group: Group, key_types: Sequence[str]) -> bool:
@@ -40,6 +44,23 @@ def joined_below(limits: Limits) -> int:
     return min(limits.small_file_bytes, limits.stream_file_bytes + 1)
 
 
+@dataclass(frozen=True)
+class Tidied:
+    """Small files that are worth a rewrite of their own. beyond_bytes: what is left of the same kind after them, for later batches."""
+
+    group: Group
+    beyond_bytes: int = 0
+
+    def is_enough(self, limits: Limits, written_bytes: float, taken: int) -> bool:
+        """Whether the file that so many of them became ends at this size, and leaves the others to another batch, as this one is waited
+        for. Not if what is left can't be divided into files of which each is joined of as much, and at once."""
+        if written_bytes < ENOUGH * limits.small_file_bytes:
+            return False
+        taken_bytes = sum(file.size_bytes for file in self.group[:taken])
+        left = self.beyond_bytes + sum(file.size_bytes for file in self.group[taken:])
+        return math.ceil(left / _most_tidied(limits)) * taken_bytes <= left
+
+
 def neighbours(
     files: Sequence[DataFile], table: Iterable[DataFile], key_types: Sequence[str], small_bytes: int, most_bytes: float
 ) -> list[Group]:
@@ -48,12 +69,12 @@ def neighbours(
     small = {file.path for file in files if file.size_bytes < small_bytes}
     if not key_types or len(small) < 2:
         return [(file,) for file in files]
-    groups: list[Group] = []
+    found: list[Group] = []
     grouped: set[str] = set()
     for run in _runs(small, table, key_types):
-        groups += _cut(run, most_bytes)
+        found += _cut(run, most_bytes)
         grouped.update(file.path for file in run)
-    return groups + [(file,) for file in files if file.path not in grouped]
+    return found + [(file,) for file in files if file.path not in grouped]
 
 
 def to_tidy(
@@ -63,7 +84,7 @@ def to_tidy(
     key_types: Sequence[str],
     limits: Limits,
     most_rows: float = math.inf,
-) -> list[Group]:
+) -> list[Tidied]:
     """Groups of small files that are worth a rewrite of their own, each about `target_file_bytes` at most, and all together about
     `tidy_bytes` and MOST_FILES, and no more than `most_rows`. They are of `partitions` that have many of them, not counting the paths
     `taken`.
@@ -77,15 +98,19 @@ def to_tidy(
     count = Counter(file.partition for file in idle)
     paths = {file.path for file in idle if count[file.partition] >= MANY_FILES}
     runs = sorted(_runs(paths, table, key_types), key=len, reverse=True) if paths else []
-    most_bytes = min(limits.target_file_bytes, limits.tidy_bytes)
-    groups: list[Group] = []
+    chosen: list[Tidied] = []
     size = files = rows = 0
-    for group in (group for run in runs for group in _cut(run, most_bytes) if len(group) > 1):
-        size, files, rows = size + sum(file.size_bytes for file in group), files + len(group), rows + sum(file.rows for file in group)
-        if rows > most_rows or (groups and (size > limits.tidy_bytes or files > MOST_FILES)):
+    for each in (each for run in runs for each in _filled(run, _most_tidied(limits)) if len(each.group) > 1):
+        size, files = size + sum(file.size_bytes for file in each.group), files + len(each.group)
+        rows += sum(file.rows for file in each.group)
+        if rows > most_rows or (chosen and (size > limits.tidy_bytes or files > MOST_FILES)):
             break
-        groups.append(group)
-    return groups
+        chosen.append(each)
+    return chosen
+
+
+def _most_tidied(limits: Limits) -> int:
+    return min(limits.target_file_bytes, limits.tidy_bytes)
 
 
 def _runs(paths: set[str], table: Iterable[DataFile], key_types: Sequence[str]) -> Iterator[list[DataFile]]:
@@ -180,6 +205,14 @@ def _by_partition(paths: set[str], table: Iterable[DataFile], key_types: Sequenc
             else:
                 unbounded.add(file.partition)
     return [ranged for partition, ranged in by.items() if partition not in unbounded]
+
+
+def _filled(run: Sequence[DataFile], most_bytes: float) -> Iterator[Tidied]:
+    """The run in pieces, each of about `most_bytes`, as long as there is so much."""
+    left = sum(file.size_bytes for file in run)
+    for piece in groups(run, lambda file: file.size_bytes, most_bytes, MOST_FILES):
+        left -= sum(file.size_bytes for file in piece)
+        yield Tidied(tuple(piece), left)
 
 
 def _cut(run: Sequence[DataFile], most_bytes: float) -> list[Group]:

@@ -81,6 +81,11 @@ class Joining:
         for table in self._rows.passing(rows):
             self._writer.write(table)
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the file that is being written."""
+        return 0 if self._writer is None else self._writer.size_bytes
+
     def finish(self) -> Written:
         """All files that were written; given up, if the last one can't be finished."""
         with self.or_abort():

@@ -12,7 +12,7 @@ import pyarrow as pa
 from glue_jobs.core.bins import BINS_PER_SLOT, bins_of_slots
 from glue_jobs.core.key_filter import KeyFilter
 from glue_jobs.core.keys import decode_bound
-from glue_jobs.core.neighbours import Group, to_tidy
+from glue_jobs.core.neighbours import Group, Tidied, to_tidy
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.spark.engine import Engine, Shared, chain
@@ -76,7 +76,7 @@ def merge_net_changes(
     groups += [(file,) for file in found.files if file.path in locate_only]
     tidied = [] if rewrite_all else _to_tidy(place, shape, net, found, files, locate_only)
     bins = _bins(engine.slots, groups, locate_only, tidied)
-    noting = found.noting(len(bins), sum(file.rows for group in tidied for file in group))
+    noting = found.noting(len(bins), sum(file.rows for each in tidied for file in each.group))
     done = chain(engine.map(MergeTask(place, shape, shared, rewrite_all, renames, noting), bins))
     results = chain(group.files for group in done)
     inserts = _insert_tasks(net, results, absorbers)
@@ -93,28 +93,28 @@ def merge_net_changes(
 
 def _to_tidy(
     place: Place, shape: Shape, net: NetChanges, found: Search, table: Sequence[DataFile], locate_only: frozenset[str]
-) -> list[Group]:
+) -> list[Tidied]:
     """Small files to be joined beside the candidates that were `found`, in the partitions that the batch writes to."""
     partitions = {*net.partitions, *(file.partition for file in found.files)}
     taken = {file.path for file in found.files} | locate_only
     return to_tidy(table, partitions, taken, shape.key_types, place.limits, found.most_joined_rows)
 
 
-def _of_tidied(tidied: Sequence[Group], groups: Sequence[GroupResult]) -> dict[str, Any]:
+def _of_tidied(tidied: Sequence[Tidied], groups: Sequence[GroupResult]) -> dict[str, Any]:
     """What became of them, for the change's details."""
     if not tidied:
         return {}
-    paths = {file.path for group in tidied for file in group}
+    paths = {file.path for each in tidied for file in each.group}
     trouble = next((group.trouble for group in groups if group.trouble), "")
     joined = sum(result.replaced for group in groups for result in group.files if result.path in paths)
     return {"files_tidied": joined, **({"tidy_trouble": trouble[:500]} if trouble else {})}
 
 
-def _bins(slots: int, groups: Sequence[Group], locate_only: frozenset[str], tidied: Sequence[Group]) -> list[MergeBin]:
+def _bins(slots: int, groups: Sequence[Group], locate_only: frozenset[str], tidied: Sequence[Tidied]) -> list[MergeBin]:
     """The groups as tasks, with those that are joined besides."""
-    bins = bins_of_slots([*groups, *tidied], lambda group: sum(file.size_bytes for file in group), slots)
-    idle = frozenset(file.path for group in tidied for file in group)
-    return [MergeBin(some, locate_only, idle) for some in bins]
+    besides = [each.group for each in tidied]
+    bins = bins_of_slots([*groups, *besides], lambda group: sum(file.size_bytes for file in group), slots)
+    return [MergeBin(some, locate_only, tuple(each for each in tidied if each.group in some)) for some in bins]
 
 
 def candidates(net: NetChanges, files: Sequence[DataFile], rewrite_all: bool = False) -> list[DataFile]:

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.key_filter import KeyFilter
-from glue_jobs.core.neighbours import Group, is_ascending
+from glue_jobs.core.neighbours import Group, Tidied, is_ascending
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.engine import Shared, chain
 from glue_jobs.spark.joined_files import Joining, Written, of_groups
@@ -53,12 +53,12 @@ class GroupResult:
 
 @dataclass(frozen=True)
 class MergeBin:
-    """One task: groups of data files, which files are only searched because the second step rewrites them, and which are joined although
-    they hold no changed key."""
+    """One task: groups of data files, which files are only searched because the second step rewrites them, and which groups are joined
+    although they hold no changed key."""
 
     groups: tuple[Group, ...]
     locate_only: frozenset[str]
-    tidied: frozenset[str] = frozenset()
+    tidied: tuple[Tidied, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ class MergeTask:
 
     def __call__(self, task: MergeBin) -> list[GroupResult]:
         net, notes = self.shared.get(), KeyNotes(self.shape, self.noting)
-        rows = sum(file.rows for group in task.groups for file in group if file.path in task.tidied)
+        tidied = {each.group[0].path: each for each in task.tidied}
+        rows = sum(file.rows for each in task.tidied for file in each.group)
         notes_besides = KeyNotes(self.shape, self.noting.for_rows(rows))
         done: list[GroupResult] = []
 
@@ -96,10 +97,10 @@ class MergeTask:
             return result
 
         def several(group: Group, threads: ThreadPoolExecutor) -> Callable[[], GroupResult]:
-            if group[0].path in task.tidied:
-                end = self._tidied(net, group, notes_besides, threads)
+            if group[0].path in tidied:
+                end = self._tidied(net, tidied[group[0].path], notes_besides, threads)
             else:
-                end = self._joined(net, group, notes, threads, self.rewrite_all)
+                end = self._joined(net, group, notes, threads)
 
             def noted() -> GroupResult:
                 done.append(result := end())
@@ -129,29 +130,35 @@ class MergeTask:
             added = write_tables(self.place, self.shape, file.partition, merged, opened.dictionary, split=False)
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
-    def _tidied(self, net: NetChanges, group: Group, notes: KeyNotes, threads: ThreadPoolExecutor) -> Callable[[], GroupResult]:
+    def _tidied(self, net: NetChanges, tidied: Tidied, notes: KeyNotes, threads: ThreadPoolExecutor) -> Callable[[], GroupResult]:
         """Files that no change needs: one that is gone, damaged or archived keeps them as they are, and the batch is applied."""
 
         def or_as_they_are(work: Callable[[], _R]) -> _R | GroupResult:
             try:
                 return work()
             except (TableBlocked, ClientError, BotoCoreError) as error:
-                nothing, told = np.empty(0, np.int64), error.message if isinstance(error, TableBlocked) else str(error)
-                return GroupResult(tuple(FileResult(file.path, False, nothing, nothing) for file in group), Written(), told)
+                told = error.message if isinstance(error, TableBlocked) else str(error)
+                return GroupResult(tuple(map(_as_it_is, tidied.group)), Written(), told)
 
-        end = or_as_they_are(lambda: self._joined(net, group, notes, threads, True))
+        end = or_as_they_are(lambda: self._joined(net, tidied.group, notes, threads, tidied))
         return (lambda: end) if isinstance(end, GroupResult) else lambda: or_as_they_are(end)
 
     def _joined(
-        self, net: NetChanges, group: Group, notes: KeyNotes, threads: ThreadPoolExecutor, all_of_them: bool
+        self,
+        net: NetChanges,
+        group: Group,
+        notes: KeyNotes,
+        threads: ThreadPoolExecutor,
+        tidied: Tidied | None = None,
     ) -> Callable[[], GroupResult]:
         """Neighbours: read and merged a few at a time, written one after the other. One that holds no changed key stays as it is, and where
-        keys ascend the next one begins a file; but not if all of them are asked for. What it returns sends the last rows."""
+        keys ascend the next one begins a file; but not if all are rewritten, or tidied up: then the last ones stay where the file is
+        large enough without them. What it returns sends the last rows."""
 
         def search(file: DataFile) -> _Searched:
             opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
             merge, tally = FileMerge(opened, net), Tally()
-            if not all_of_them:
+            if tidied is None and not self.rewrite_all:
                 if not merge.has_hits():
                     return _Searched(opened, tally, None, notes.of_searched(opened))
                 notes.count_hit(file)
@@ -166,6 +173,9 @@ class MergeTask:
                 joining.take(each.opened.file, each.rows)
                 found.append(each.result())
                 del each  # its rows: the next file is being read
+                if tidied is not None and tidied.is_enough(self.place.limits, joining.size_bytes, len(found)):
+                    break
+        found.extend(map(_as_it_is, group[len(found) :]))
         return lambda: GroupResult(tuple(found), joining.finish())
 
 
@@ -176,6 +186,11 @@ def _memory(piece: pa.Table | StoredGroup) -> int | None:
 
 def _file_size(file: DataFile) -> int:
     return file.size_bytes
+
+
+def _as_it_is(file: DataFile) -> FileResult:
+    nothing = np.empty(0, np.int64)
+    return FileResult(file.path, False, nothing, nothing)
 
 
 def _result(opened: OpenFile, replaced: bool, tally: Tally, filters: tuple[KeyFilter, ...] = ()) -> FileResult:

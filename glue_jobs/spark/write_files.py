@@ -51,6 +51,11 @@ class FileWriter:
         self._high: Bound | None = None
         self._path = ""
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the file in hand, as `DataFileWriter` says it; 0 where there is none."""
+        return 0 if self._sink is None else self._writer.size_bytes
+
     def write(self, table: pa.Table) -> None:
         """Take rows in the lake's columns (partition columns included)."""
         size = decoded_bytes_of(table)  # asked once: of rows in many pieces it takes a tenth of a millisecond
@@ -73,7 +78,7 @@ class FileWriter:
         if self._shape.key:
             self._widen(table if self._ranged is None else self._ranged(table))
         self._writer.write(table.select(self._names), size_bytes)
-        if self._split and self._writer.size_bytes >= self._place.limits.target_file_bytes:
+        if self._split and self.size_bytes >= self._place.limits.target_file_bytes:
             self._close()
 
     def _widen(self, rows: pa.Table) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.neighbours import MANY_FILES, MORE_MET, MOST_FILES, Group, is_ascending, neighbours, to_tidy
+from glue_jobs.core.neighbours import ENOUGH, MANY_FILES, MORE_MET, MOST_FILES, Group, Tidied, is_ascending, neighbours, to_tidy
 from glue_jobs.core.record import DataFile
 
 KEY = ("bigint",)
@@ -130,15 +130,15 @@ def limits(most_bytes: int = MANY, target: int = 80) -> Limits:
 
 
 def tidied(table: list[DataFile], most_bytes: int = MANY, taken: list[DataFile] | None = None, partitions: str = "a") -> list[str]:
-    groups = to_tidy(table, {(name,) for name in partitions}, {file.path for file in taken or ()}, KEY, limits(most_bytes))
-    return [file.path.split("/")[1].split(".")[0] for group in groups for file in group]
+    found = to_tidy(table, {(name,) for name in partitions}, {file.path for file in taken or ()}, KEY, limits(most_bytes))
+    return [file.path.split("/")[1].split(".")[0] for each in found for file in each.group]
 
 
 def test_many_small_files_are_tidied_a_part_at_a_time_from_the_lowest_keys_on() -> None:
     files = row_of(3 * MANY_FILES)
 
     assert tidied(files[::-1]) == [str(number) for number in range(len(files))]
-    assert [len(group) for group in to_tidy(files, {("a",)}, set(), KEY, limits())] == [MANY_FILES] * 3
+    assert [len(each.group) for each in to_tidy(files, {("a",)}, set(), KEY, limits())] == [MANY_FILES] * 3
     assert tidied(files, most_bytes=40) == ["0", "1", "2", "3"]
     assert tidied(files, most_bytes=160) == [str(number) for number in range(16)]
     assert tidied(files, most_bytes=0) == tidied(files, most_bytes=1) == []
@@ -154,7 +154,7 @@ def test_no_more_very_small_files_are_tidied_at_a_time_than_a_task_opens() -> No
 
     groups = to_tidy(files, {("a",)}, set(), KEY, limits(10_000, target=250))
 
-    assert sum(map(len, groups)) <= MOST_FILES
+    assert 0 < sum(len(each.group) for each in groups) <= MOST_FILES
     assert max(map(len, neighbours(files, files, KEY, SMALL, 5000))) <= MOST_FILES
 
 
@@ -204,12 +204,38 @@ def test_tidying_comes_to_an_end() -> None:
         groups = to_tidy(files, {("a",)}, set(), KEY, limits(5 * SMALL // 2, target=1000))
         if not groups:
             break
-        (group,) = groups
+        group = groups[0].group
         size = sum(file.size_bytes for file in group) // 3
         joined = replace(group[0], path=f"a/{1000 + turns}.parquet", size_bytes=size, high=group[-1].high)
         files = [file for file in files if file not in group] + [joined]
     assert not groups
     assert len([file for file in files if file.size_bytes < SMALL]) < MANY_FILES
+
+
+@pytest.mark.parametrize(
+    ("written", "taken", "beyond", "enough"), [(109, 5, 0, False), (111, 5, 0, True), (111, 6, 0, False), (111, 6, 20, True)]
+)
+def test_a_tidied_file_ends_where_it_is_not_small_again(written: int, taken: int, beyond: int, enough: bool) -> None:
+    """If of its ten files as much is left as it takes."""
+    assert (ENOUGH, SMALL) == (1.1, 100)
+    assert Tidied(tuple(row_of(10)), beyond).is_enough(limits(100, target=100), written, taken) == enough
+
+
+@pytest.mark.parametrize("ratio", [0.35, 0.5, 0.9, 1.3])
+@pytest.mark.parametrize("count", [80, 100, 123])
+def test_what_is_joined_a_part_at_a_time_leaves_one_small_file_at_most(ratio: float, count: int) -> None:
+    """ratio: of what is written to what was read."""
+    files, bounds = row_of(count, size=20), limits(5 * SMALL, target=1000)
+    while found := to_tidy(files, {("a",)}, set(), KEY, bounds):
+        (tidied,) = found
+        sizes = list(itertools.accumulate(ratio * file.size_bytes for file in tidied.group))
+        taken = next((at for at, size in enumerate(sizes, 1) if tidied.is_enough(bounds, size, at)), len(sizes))
+        joined = replace(tidied.group[0], path=f"a/{1000 + len(files)}.parquet", size_bytes=int(sizes[taken - 1]) + 1)
+        files = [file for file in files if file not in tidied.group[:taken]] + [replace(joined, high=tidied.group[taken - 1].high)]
+
+    small = [file for file in files if file.size_bytes < SMALL]
+    assert len(small) <= 1 or all(file.size_bytes == 20 for file in small)
+    assert len(small) < MANY_FILES
 
 
 spans = st.tuples(st.integers(0, 60), st.integers(0, 8), st.integers(1, 150), st.sampled_from("ab"), st.booleans())

@@ -80,6 +80,34 @@ def test_no_more_is_tidied_at_a_time_than_the_setting_says(neglected: WorkTable)
     neglected.check_files()
 
 
+def test_a_joined_file_ends_where_it_is_not_small_any_more(quick_table: MakeTable) -> None:
+    """The batch is waited for: what it leaves is another batch's."""
+    table = fill(quick_table(), 30)
+    before, rows = in_order(table), {row[0]: row for row in table.rows()}
+    last = first_keys(before)[-1]
+    settings = {"small_file_bytes": str(max(file.size_bytes for file in before) + 1)}
+    joined: list[int] = []
+    for turn in range(3):
+        rows[last] = (last, "changed", turn)
+        table.cdc([("U", rows[last])])
+
+        table.sync(**settings)
+
+        after = in_order(table)
+        joined.append(table.head().details["files_tidied"])
+        assert after[turn].rows == 50 * joined[-1]
+        assert after[turn + 1 : -1] == before[sum(joined) : -1]
+        assert sorted(table.rows()) == sorted(rows.values())
+        table.check_files()
+        table.check_folder()
+    assert len(set(joined)) == 1
+    assert 2 <= joined[0] < 10
+    for turns in (3, 2, 1):
+        assert len(in_order(table)) == 30 - turns * (joined[0] - 1)
+        assert table.run("Rollback", to="previous") == 0, table.last_run()
+    assert [(file.rows, file.low) for file in in_order(table)] == [(file.rows, file.low) for file in before]
+
+
 def test_a_file_that_need_not_be_joined_blocks_nothing(neglected: WorkTable) -> None:
     """It is gone, which only a reader of its rows has to know: the batch is applied, and the change says why the files stay."""
     before = in_order(neglected)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +17,7 @@ from glue_jobs.core.snapshot import Snapshot
 from tests.lake import LakeTable
 from tests.protocol.wire import Killed, Rule, Wire
 
+ROOT = Path(__file__).parent.parent.parent
 LONG_LEASE = "60"  # no renewal comes between the requests of a run that dies
 
 
@@ -33,6 +39,28 @@ def forget_lease(table: LakeTable, seconds: float = 0.05) -> None:
     """Make the dead owner's lease short, so that the next run does not have to wait it out for a minute."""
     if "LeaseOwner" in table.item():
         table.edit(LeaseSeconds=seconds)
+
+
+def start_program(table: LakeTable, program: str, *words: str, **settings: str) -> subprocess.Popen[str]:
+    """A program of these tests that runs a job on the table, and its arguments: `words`, then those of the job."""
+    given = {"path": str(table.path), "state_table": table.state_table.name, "database": table.environment["DMSLAKE_DATABASE"], **settings}
+    return subprocess.Popen(
+        [sys.executable, "-m", program, *words, *(word for name, value in given.items() for word in (f"--{name}", value))],
+        env={**os.environ, **table.environment, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_death(process: subprocess.Popen[str]) -> None:
+    """Of a job that is to be killed."""
+    try:
+        _, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGKILL, errors[-2000:]
 
 
 def facts(table: LakeTable, item: dict[str, Any] | None = None, snapshot: Snapshot | None = None) -> dict[str, Any]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from tests.lake import DRIVER, LakeTable
 from tests.protocol.conftest import AFTER, BEFORE, TableMaker
 from tests.protocol.killed_job import MOMENTS
-from tests.protocol.runs import everything, forget_lease
+from tests.protocol.runs import everything, forget_lease, start_program, wait_for_death
 
-ROOT = Path(__file__).parent.parent.parent
 # what is done: (the job, the rows after it)
 DONE = {
     "load": ("LoadInitial", BEFORE),
@@ -50,25 +45,7 @@ def wish(table: LakeTable, done: str) -> dict[str, str]:
 
 def start(table: LakeTable, done: str, moment: str) -> subprocess.Popen[str]:
     """The job in a process of its own, which kills itself at that moment."""
-    settings = {"driver_bytes": DRIVER, "state_table": table.state_table.name, "database": table.environment["DMSLAKE_DATABASE"]}
-    settings.update(wish(table, done))
-    argv = ["--path", str(table.path), *(word for name, value in settings.items() for word in (f"--{name}", value))]
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.protocol.killed_job", DONE[done][0], moment, *argv],
-        env={**os.environ, **table.environment, "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def wait_for_death(process: subprocess.Popen[str]) -> None:
-    try:
-        _, errors = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    assert process.returncode == -signal.SIGKILL, errors[-2000:]
+    return start_program(table, "tests.protocol.killed_job", DONE[done][0], moment, driver_bytes=DRIVER, **wish(table, done))
 
 
 def recover(table: LakeTable, done: str, asked: dict[str, str]) -> None:

@@ -18,6 +18,8 @@ from glue_jobs.spark.table_rows import TablePlan
 from glue_jobs.spark.write_files import give_up, write_tables
 from infra.local.embedded import EmbeddedAws
 from tests.lake import LakeTable
+from tests.protocol.runs import die
+from tests.protocol.wire import Wire, once
 from tests.spark.keyed_loads import COLUMNS, Rows, files_of, in_key_order, is_sorted, loaded, shuffled
 from tests.work_tables import MakeTable
 
@@ -122,6 +124,27 @@ def test_rows_that_are_more_in_memory_than_planned_go_through_a_shuffle(embedded
     assert table.open_uploads() == []
     assert _same(rows, table)
     assert is_sorted(table)
+
+
+def test_a_driver_that_dies_while_it_gives_them_up_leaves_what_nobody_sees(spark_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the second of four partitions: uploads that a lifecycle rule removes. The next run loads the table."""
+    table, wire = spark_table(COLUMNS, partition_key="month"), Wire()
+    rows: Rows = [(key, month, "x" * 10_000 if month == 4 else "y") for key, month, _ in in_key_order(100, months=5)]
+    for number, some in enumerate(shuffled(files_of(rows, 5)), 1):
+        table.load(some, number)
+    second = once(lambda request: request.operation == "AbortMultipartUpload", lambda _: wire.kill(), skip=1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sorted_partitions, "MOST_HELD", 100_000)
+        die(wire, table, "LoadInitial", second, driver_bytes="0")
+
+    assert len(wire.of("AbortMultipartUpload")) == 2
+    assert len(table.open_uploads()) == 3
+    assert (table.visible(), table.item().get("Head")) == (set(), None)
+    assert table.run("LoadInitial", driver_bytes="0") == 0, table.last_run()
+    assert _same(rows, table)
+    assert is_sorted(table)
+    table.check_folder()
 
 
 @pytest.mark.usefixtures("spark", "without_shuffle")

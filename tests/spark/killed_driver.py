@@ -1,5 +1,5 @@
-"""Runs a load job on Spark as its entry script does, until one of its tasks kills the driver (SIGKILL): it has uploaded a file, and is
-about to begin the next one.
+"""Runs a load job on Spark as its entry script does, until one of its tasks kills the driver (SIGKILL): the task's process has begun an
+upload, and is about to begin the next one.
 
 python -m tests.spark.killed_driver <job> <a folder for Spark> <the job's arguments …>
 """

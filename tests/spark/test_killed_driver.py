@@ -16,7 +16,7 @@ AFTER = sorted([row for row in ROWS if not 100 <= row[0] < 110] + [row for _, ro
 
 @pytest.mark.parametrize("job", ["LoadInitial", "LoadIncremental"])
 def test_between_two_uploads_of_its_tasks(spark_table: MakeTable, tmp_path: Path, job: str) -> None:
-    """Five partitions, two tasks at a time: files are uploaded, others not yet."""
+    """Five partitions, two tasks at a time: some uploads have begun, others have not."""
     table = spark_table(partition_key="qty")
     table.load(ROWS)
     if job == "LoadIncremental":

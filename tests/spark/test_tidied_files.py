@@ -108,6 +108,26 @@ def test_a_joined_file_ends_where_it_is_not_small_any_more(quick_table: MakeTabl
     assert [(file.rows, file.low) for file in in_order(table)] == [(file.rows, file.low) for file in before]
 
 
+def test_a_file_behind_the_end_of_the_joined_one_is_no_trouble_yet(quick_table: MakeTable) -> None:
+    """It is gone, and may have been read ahead: the batch that it is left to says so."""
+    told: list[dict[str, Any]] = []
+    for missing in (None, 0, 1):  # the place of the missing file behind the joined ones
+        table = fill(quick_table(), 30)
+        before = in_order(table)
+        if missing is not None:
+            gone = before[told[0]["files_tidied"] + missing]
+            table.clients.s3.delete_object(Bucket=table.out_path.bucket, Key=table.out_path.key + gone.path)
+        for turn in range(2):
+            table.cdc([("U", (first_keys(before)[-1], "changed", turn))])
+            table.sync(small_file_bytes=str(max(file.size_bytes for file in before) + 1))
+            told.append(dict(table.head().details))
+        if missing is not None:
+            assert (told[-2]["files_tidied"], "tidy_trouble" in told[-2]) == (told[0]["files_tidied"], False)
+            assert told[-1]["files_tidied"] == 0
+            assert gone.path in told[-1]["tidy_trouble"]
+            assert table.open_uploads() == []
+
+
 def test_a_file_that_need_not_be_joined_blocks_nothing(neglected: WorkTable) -> None:
     """It is gone, which only a reader of its rows has to know: the batch is applied, and the change says why the files stay."""
     before = in_order(neglected)

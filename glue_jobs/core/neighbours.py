@@ -52,8 +52,8 @@ class Tidied:
     beyond_bytes: int = 0
 
     def is_enough(self, limits: Limits, written_bytes: float, taken: int) -> bool:
-        """Whether the file that so many of them became ends at this size, and leaves the others to another batch, as this one is waited
-        for. Not if what is left can't be divided into files of which each is joined of as much, and at once."""
+        """Whether the file that `taken` of them have become, `written_bytes` by now, may end here: the batch is waited for, and a later one
+        joins the others. Not if they would then be too few for files as large as this one."""
         if written_bytes < ENOUGH * limits.small_file_bytes:
             return False
         taken_bytes = sum(file.size_bytes for file in self.group[:taken])

@@ -22,6 +22,7 @@ from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.net_changes import NetChanges
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.row_batches import batch_rows_of
 from glue_jobs.spark.side_by_side import in_order, read_ahead
 from glue_jobs.spark.stored_groups import StoredGroup
 from glue_jobs.spark.write_files import give_up, write_tables
@@ -44,7 +45,8 @@ class FileResult:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """What became of the files of a group, and what replaces them. trouble: why they stay, of files that need not have been joined."""
+    """What became of the files of a group, and what replaces them. Nothing is said of a file that stays and need not have been joined;
+    trouble: why those of a whole group do."""
 
     files: tuple[FileResult, ...]
     written: Written
@@ -126,7 +128,7 @@ class MergeTask:
         notes.count_hit(file)
         rows = notes.of_rows()
         pieces = merge.rows(tally) if self.rewrite_all else merge.pieces(tally)
-        with read_ahead(rows.passing_all(pieces), _memory) as merged:
+        with read_ahead(rows.passing_all(pieces), _memory_to_read(opened)) as merged:
             added = write_tables(self.place, self.shape, file.partition, merged, opened.dictionary, split=False)
         return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
@@ -137,8 +139,7 @@ class MergeTask:
             try:
                 return work()
             except (TableBlocked, ClientError, BotoCoreError) as error:
-                told = error.message if isinstance(error, TableBlocked) else str(error)
-                return GroupResult(tuple(map(_as_it_is, tidied.group)), Written(), told)
+                return GroupResult((), Written(), error.message if isinstance(error, TableBlocked) else str(error))
 
         end = or_as_they_are(lambda: self._joined(net, tidied.group, notes, threads, tidied))
         return (lambda: end) if isinstance(end, GroupResult) else lambda: or_as_they_are(end)
@@ -151,9 +152,11 @@ class MergeTask:
         threads: ThreadPoolExecutor,
         tidied: Tidied | None = None,
     ) -> Callable[[], GroupResult]:
-        """Neighbours: read and merged a few at a time, written one after the other. One that holds no changed key stays as it is, and where
-        keys ascend the next one begins a file; but not if all are rewritten, or tidied up: then the last ones stay where the file is
-        large enough without them. What it returns sends the last rows."""
+        """Neighbours: read and merged a few at a time, written one after the other. What it returns sends the last rows.
+
+        One that holds no changed key stays as it is, and where keys ascend the next one begins a file. If all are rewritten, none stays;
+        of files that are tidied up, those stay without which the file is large enough.
+        """
 
         def search(file: DataFile) -> _Searched:
             opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames))
@@ -175,22 +178,24 @@ class MergeTask:
                 del each  # its rows: the next file is being read
                 if tidied is not None and tidied.is_enough(self.place.limits, joining.size_bytes, len(found)):
                     break
-        found.extend(map(_as_it_is, group[len(found) :]))
         return lambda: GroupResult(tuple(found), joining.finish())
 
 
-def _memory(piece: pa.Table | StoredGroup) -> int | None:
-    """Of a row group that is copied nothing is decoded: it does not tell how large the rows after it are."""
-    return None if isinstance(piece, StoredGroup) else int(piece.nbytes)
+def _memory_to_read(opened: OpenFile) -> Callable[[pa.Table | StoredGroup], int | None]:
+    """The bytes of as many rows as are read at a time, as wide as those of a merged piece: of most of its rows a merge may leave few, and
+    those that come ahead are read all the same. A row group that is copied, and a piece without rows, does not tell how wide others are."""
+    rows_read = batch_rows_of(opened.parquet)
+
+    def memory(piece: pa.Table | StoredGroup) -> int | None:
+        if isinstance(piece, StoredGroup) or not piece.num_rows:
+            return None
+        return int(piece.nbytes / piece.num_rows * rows_read)
+
+    return memory
 
 
 def _file_size(file: DataFile) -> int:
     return file.size_bytes
-
-
-def _as_it_is(file: DataFile) -> FileResult:
-    nothing = np.empty(0, np.int64)
-    return FileResult(file.path, False, nothing, nothing)
 
 
 def _result(opened: OpenFile, replaced: bool, tally: Tally, filters: tuple[KeyFilter, ...] = ()) -> FileResult:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import threading
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +21,7 @@ from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile, Generation
 from glue_jobs.core.schema import Column
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.spark import key_columns, load, open_file, row_balance, row_batches
+from glue_jobs.spark import key_columns, load, open_file, row_balance, row_batches, side_by_side
 from glue_jobs.spark.condition import filtered
 from glue_jobs.spark.data_files import DataFileWriter, read_data_file, read_rows
 from glue_jobs.spark.dms_files import damage_named, open_dms, read_batches
@@ -128,6 +130,37 @@ def test_a_file_that_is_small_only_by_its_compression_is_merged_in_pieces(new_ta
     assert len(pieces) > 2
     assert sum(pieces) == len(table.rows()) == 199
     assert (5, "five", 0) in table.rows()
+
+
+@pytest.mark.parametrize(("width", "comes_ahead"), [(10, True), (4000, False)], ids=["narrow", "wide"])
+def test_wide_rows_do_not_come_ahead_where_a_merge_leaves_few_of_them(
+    quick_table: MakeTable, monkeypatch: pytest.MonkeyPatch, width: int, comes_ahead: bool
+) -> None:
+    """What is left of each piece is small: the next ones are read as large as they are."""
+    monkeypatch.setattr(row_batches, "BATCH_BYTES", 200_000)
+    monkeypatch.setattr(row_batches, "BATCH_ROWS", 100)
+    monkeypatch.setattr(side_by_side, "LARGE_BYTES", 150_000)
+    monkeypatch.setattr(side_by_side, "AHEAD_BYTES", 300_000)
+    rng = np.random.default_rng(1)
+    table = quick_table()
+    table.cdc([("I", (number, rng.bytes(width // 2).hex(), 1)) for number in range(1000)])
+    table.sync()
+    readers: list[str] = []
+
+    def noted(*words: Any, **named: Any) -> Iterator[pa.Table]:
+        for rows in read_rows(*words, **named):
+            if "name" in rows.column_names:
+                readers.append(threading.current_thread().name)
+            yield rows
+
+    monkeypatch.setattr(open_file, "read_rows", noted)
+    table.cdc([("D", (number, None, None)) for number in range(1000) if number % 10])
+
+    table.sync(stream_file_bytes="0", small_file_bytes="0")
+
+    assert [row[0] for row in sorted(table.rows())] == list(range(0, 1000, 10))
+    assert len(readers) >= 10
+    assert any(name.startswith("ahead") for name in readers) == comes_ahead
 
 
 def test_rows_that_get_lost_stop_the_commit(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:

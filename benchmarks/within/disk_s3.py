@@ -41,7 +41,14 @@ class DiskS3:
         return {"UploadId": "one"}
 
     def upload_part(self, Body: bytes, **_: Any) -> dict[str, str]:  # noqa: N803
-        return {"ETag": f'"{hashlib.md5(Body, usedforsecurity=False).hexdigest()}"'}
+        return {"ETag": _etag(Body)}
+
+    def upload_part_copy(self, CopySourceRange: str, **_: Any) -> dict[str, dict[str, str]]:  # noqa: N803
+        return {"CopyPartResult": {"ETag": _etag(CopySourceRange.encode())}}
+
+
+def _etag(data: bytes) -> str:
+    return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
 
 
 def shape_of(schema: pa.Schema) -> Shape:

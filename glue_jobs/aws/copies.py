@@ -1,7 +1,10 @@
-"""Server-side copies: a version's bytes into an upload that is not completed. No byte passes through us."""
+"""Server-side copies: an object's bytes into an upload that is not completed. No byte passes through us."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -21,12 +24,49 @@ _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "404", "NotFound", "MethodNotAl
 _CHANGED = frozenset({"PreconditionFailed", "412"})
 
 
+@dataclass(frozen=True)
+class Source:
+    """The object that is copied. version: None for the current one; etag: None where it is not known."""
+
+    bucket: str
+    key: str
+    version: str | None
+    etag: str | None
+
+
+@dataclass(frozen=True)
+class ObjectRange:
+    """Bytes of an object, from `start` up to `stop`. read: opens those from one byte up to another, to be read a few at a time; raises
+    TableBlocked where the object is not there any more as it was."""
+
+    source: Source
+    start: int
+    stop: int
+    read: Callable[[int, int], AbstractContextManager[Iterable[bytes]]]
+
+
+def copy_part(s3: S3Client, source: Source, span: tuple[int, int] | None, target: str, upload_id: str, number: int) -> Part:
+    """Copy bytes (start, stop), None for all, into a part of an upload for the key `target` of the same bucket. The upload names no
+    checksum: S3 has the bytes and checks them itself, and MinIO refuses to copy a part of one that does.
+
+    Raises ClientError: what is to be said of the object's end is for who wants its bytes.
+    """
+    request: dict[str, Any] = {"CopySource": {"Bucket": source.bucket, "Key": source.key}}
+    if source.version is not None:
+        request["CopySource"]["VersionId"] = source.version
+    if source.etag is not None:
+        request["CopySourceIfMatch"] = f'"{source.etag}"'
+    if span is not None:
+        request["CopySourceRange"] = f"bytes={span[0]}-{span[1] - 1}"
+    answer = s3.upload_part_copy(Bucket=source.bucket, Key=target, UploadId=upload_id, PartNumber=number, **request)
+    return Part(number, bare_etag(answer["CopyPartResult"]["ETag"]))
+
+
 def copy_version(s3: S3Client, bucket: str, source: str, version: VersionEntry, target: str) -> FinishedUpload:
     """Copy a data version of the key `source` into an upload for the key `target` of the same bucket; nothing is completed.
 
     Raises TableBlocked, code version-gone, if the version is no more. An upload that a failure leaves is aborted.
     """
-    # No ChecksumAlgorithm: S3 has the bytes and checks them itself, and MinIO refuses to copy a part of an upload that names one.
     answer = s3.create_multipart_upload(Bucket=bucket, Key=target)
     upload_id = answer["UploadId"]
     try:
@@ -43,14 +83,9 @@ def copy_version(s3: S3Client, bucket: str, source: str, version: VersionEntry, 
 
 
 def _copy_part(s3: S3Client, bucket: str, source: str, version: VersionEntry, target: str, upload_id: str, number: int, start: int) -> Part:
-    request: dict[str, Any] = {
-        "CopySource": {"Bucket": bucket, "Key": source, "VersionId": version.version_id},
-        "CopySourceIfMatch": f'"{version.etag}"',
-    }
-    if version.size > COPY_PART_BYTES:
-        request["CopySourceRange"] = f"bytes={start}-{min(start + COPY_PART_BYTES, version.size) - 1}"
+    span = (start, min(start + COPY_PART_BYTES, version.size)) if version.size > COPY_PART_BYTES else None
     try:
-        answer = s3.upload_part_copy(Bucket=bucket, Key=target, UploadId=upload_id, PartNumber=number, **request)["CopyPartResult"]
+        return copy_part(s3, Source(bucket, source, version.version_id, version.etag), span, target, upload_id, number)
     except ClientError as error:
         if error_code(error) in _GONE | _CHANGED:
             raise version_gone(bucket, source, f"version {version.version_id}") from error
@@ -64,7 +99,6 @@ def _copy_part(s3: S3Client, bucket: str, source: str, version: VersionEntry, ta
                 todo="restore the version (aws s3api restore-object), then run again; take NoncurrentVersionTransitions out of the rule",
             ) from error
         raise
-    return Part(number, bare_etag(answer["ETag"]))
 
 
 def version_gone(bucket: str, key: str, expected: str, todo: str = "") -> Exception:

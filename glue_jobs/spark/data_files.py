@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from glue_jobs.aws.copies import ObjectRange
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
 from glue_jobs.spark.column_buffers import buffer_bytes
@@ -75,6 +76,7 @@ class DataFileWriter:
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = self._flushed_bytes = 0
         self._stored: list[Struct] = []
+        self._put: list[tuple[int, int]] = []  # row groups that pyarrow knows nothing of: behind which of its bytes, and how many
         self._stored_bytes = 0
         self._written: list[pq.FileMetaData] = []
         self._replaced_bytes = 0
@@ -83,8 +85,8 @@ class DataFileWriter:
     def size_bytes(self) -> int:
         """Bytes that the file has so far, with a guess for the rows that wait for their row group."""
         written = int(self._stream.tell()) - self._replaced_bytes
-        ratio = (written - self._stored_bytes) / self._flushed_bytes if self._flushed_bytes else FIRST_RATIO
-        return written + int(self._waiting_bytes * ratio)
+        ratio = written / self._flushed_bytes if self._flushed_bytes else FIRST_RATIO
+        return written + self._stored_bytes + int(self._waiting_bytes * ratio)
 
     def write(self, rows: pa.Table | pa.RecordBatch, size_bytes: int | None = None) -> None:
         """Take rows; columns are bound by name and cast to the file's schema. Texts may be encoded.
@@ -113,14 +115,13 @@ class DataFileWriter:
         """Take a row group of another file as it stands; of a file that `stored_footer` knows."""
         self._flush()
         self._opened()
-        start = int(self._stream.tell())
-        with group.chunks() as chunks:
-            for chunk in chunks:
-                self._stream.write(chunk)
-        size, described = int(self._stream.tell()) - start, group.described
+        self._stream.flush()
+        written, described = int(self._stream.tell()), group.described
+        size = self._sink.put(group.object_range)
         if size != described.stop - described.start:
             raise ValueError(f"a row group of {described.stop - described.start} bytes came with {size}")
-        self._stored.append(moved(described.struct, start - described.start))
+        self._stored.append(moved(described.struct, written + self._stored_bytes - described.start))
+        self._put.append((written, size))
         self._stored_bytes += size
         self.rows += group.rows
 
@@ -180,7 +181,7 @@ class DataFileWriter:
         writer.close()
         self._stream.flush()
         self._replaced_bytes, self._sink.is_dropped = int(self._stream.tell()) - before, False
-        end = file_end(self._written[0], self._stored)
+        end = file_end(self._written[0], self._stored, self._put)
         found = pq.read_metadata(pa.BufferReader(b"PAR1" + end))
         if found.num_rows != self.rows:
             raise ValueError(f"a footer of {found.num_rows} rows for a data file of {self.rows}")
@@ -207,6 +208,15 @@ class _Sink:
             self._sink.write(data)
         self._size += size
         return size
+
+    def put(self, bytes_: ObjectRange) -> int:
+        """Bytes of another object, which pyarrow knows nothing of: copied, if the sink can; how many came."""
+        if self.is_dropped:
+            return bytes_.stop - bytes_.start
+        if hasattr(self._sink, "copy"):
+            return int(self._sink.copy(bytes_))
+        with bytes_.read(bytes_.start, bytes_.stop) as chunks:
+            return sum(self._sink.write(chunk) for chunk in chunks)
 
     def tell(self) -> int:
         return self._size

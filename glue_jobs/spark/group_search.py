@@ -55,8 +55,8 @@ class GroupSearch:
 
     def _stored(self, number: int, found: Range) -> StoredGroup:
         opened, described = self.opened, self.opened.storable[number]
-        hashes, chunks = partial(opened.group_hashes, number), partial(opened.chunks, described.start, described.stop)
-        return StoredGroup(self._rows(number), *found, described, hashes, chunks)
+        object_range = opened.range_of(described.start, described.stop)
+        return StoredGroup(self._rows(number), *found, described, partial(opened.group_hashes, number), object_range)
 
     @contextmanager
     def _searched(self) -> Iterator[Iterator[tuple[int, Range | None]]]:

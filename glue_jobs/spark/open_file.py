@@ -6,10 +6,12 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from glue_jobs.aws.copies import ObjectRange, Source
 from glue_jobs.aws.objects import read_bytes
 from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.errors import TableBlocked
@@ -124,13 +126,18 @@ class OpenFile:
         groups = {} if footer is None else described_groups(footer)
         return {number: group for number, group in groups.items() if group.stop - group.start >= LEAST_STORED_BYTES}
 
-    def chunks(self, start: int, stop: int) -> AbstractContextManager[Iterator[bytes]]:
-        """The file's bytes from `start` up to `stop`, a few megabytes at a time; the next ones are on their way."""
+    def range_of(self, start: int, stop: int) -> ObjectRange:
+        """Some of the file's bytes, to be put into another file."""
+        key = self.place.lake.key + self.file.path
+        source = Source(self.place.lake.bucket, key, self.version, self.file.etag or None)
+        return ObjectRange(source, start, stop, partial(self._chunks, source))
+
+    def _chunks(self, source: Source, start: int, stop: int) -> AbstractContextManager[Iterator[bytes]]:
+        """A few megabytes at a time; the next ones are on their way."""
 
         def fetch(span: tuple[int, int]) -> bytes:
             with _told_of_the_lake(self.shape.table):
-                key = self.place.lake.key + self.file.path
-                return read_bytes(self.place.s3, self.place.lake.bucket, key, self.version, *span, self.file.etag or None)
+                return read_bytes(self.place.s3, source.bucket, source.key, source.version, *span, source.etag)
 
         spans = [(at, min(at + CHUNK_BYTES, stop)) for at in range(start, stop, CHUNK_BYTES)]
         return in_order(fetch, spans, lambda span: span[1] - span[0])

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from glue_jobs.aws.copies import ObjectRange
 from glue_jobs.core.keys import Bound
 from glue_jobs.spark.arrow_writer import is_by_arrow
 from glue_jobs.spark.column_hashes import Hashes
@@ -45,15 +45,15 @@ class Described:
 
 @dataclass(frozen=True)
 class StoredGroup:
-    """A row group without a changed key. low, high: its key range. key_hashes: those of all its rows, some at a time; chunks: opens its
-    bytes, a few at a time."""
+    """A row group without a changed key, and where its bytes are. low, high: its key range. key_hashes: those of all its rows, some at a
+    time."""
 
     rows: int
     low: Bound
     high: Bound
     described: Described
     key_hashes: Callable[[], Iterable[Hashes]]
-    chunks: Callable[[], AbstractContextManager[Iterable[bytes]]]
+    object_range: ObjectRange
 
 
 def footer_of(metadata: pq.FileMetaData) -> Struct:
@@ -124,15 +124,23 @@ def _shifted(node: Struct, keys: Sequence[int], by: int) -> Struct:
     return node
 
 
-def file_end(written: pq.FileMetaData, stored: Iterable[Struct]) -> bytes:
-    """What ends the file in which row groups were written and others were put as they stood: footer, its length, the magic bytes."""
+def file_end(written: pq.FileMetaData, stored: Iterable[Struct], put: Sequence[tuple[int, int]]) -> bytes:
+    """What ends the file in which row groups were written and others were put as they stood: footer, its length, the magic bytes.
+
+    put: of bytes that the writer does not know of, behind which of its own they are, and how many.
+    """
     footer = footer_of(written)
-    groups = sorted([*footer.children(_GROUPS), *stored], key=lambda group: min(map(_first_byte, group.children(_COLUMNS))))
-    numbered = [_numbered(group, number) for number, group in enumerate(groups)]
+    own = [moved(group, sum(size for at, size in put if at <= _start(group))) for group in footer.children(_GROUPS)]
+    numbered = [_numbered(group, number) for number, group in enumerate(sorted([*own, *stored], key=_start))]
     footer.fields[_GROUPS] = (LIST, (STRUCT, numbered))
-    footer.fields[_ROWS] = (I64, sum(group.value(_GROUP_ROWS) for group in groups))
+    footer.fields[_ROWS] = (I64, sum(group.value(_GROUP_ROWS) for group in numbered))
     data = write_struct(footer)
     return data + struct.pack("<I", len(data)) + _MAGIC
+
+
+def _start(group: Struct) -> int:
+    """The first byte of its pages."""
+    return min(map(_first_byte, group.children(_COLUMNS)))
 
 
 def _numbered(group: Struct, number: int) -> Struct:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
-from glue_jobs.aws.uploads import MultipartWriter, abort_upload
+from glue_jobs.aws.multipart_writer import MultipartWriter
+from glue_jobs.aws.uploads import abort_upload
 from glue_jobs.core.keys import Bound, encode_bound
 from glue_jobs.core.partitioning import PartitionValues, folder_of
 from glue_jobs.core.paths import data_key

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from botocore.exceptions import ClientError
 
+from glue_jobs.aws.multipart_writer import MultipartWriter
 from glue_jobs.aws.objects import hide, read_bytes
-from glue_jobs.aws.uploads import MultipartWriter, abort_upload, complete_upload, has_parts, list_open_uploads, multipart_etag
+from glue_jobs.aws.uploads import abort_upload, complete_upload, has_parts, list_open_uploads, multipart_etag
 from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.errors import RetryLater
 from glue_jobs.core.record import Part, Upload

@@ -39,7 +39,7 @@ Each rule in its own words, and the code that keeps it:
         glue_jobs.aws.state_table.StateTable.clear_publishing, glue_jobs.aws.state_table.StateTable.release
     uploads_wait_for_the_commit
         Tasks upload parts; only the driver completes, hides and writes the catalog, after the commit.
-        glue_jobs.aws.uploads.MultipartWriter, glue_jobs.protocol.converge.converge
+        glue_jobs.aws.multipart_writer.MultipartWriter, glue_jobs.protocol.converge.converge
     record_before_commit
         The record is there before the head names it.
         glue_jobs.protocol.commit.commit

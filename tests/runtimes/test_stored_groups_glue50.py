@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from glue_jobs.aws.copies import ObjectRange, Source
 from glue_jobs.core.schema import Column
 from glue_jobs.spark.data_files import DataFileWriter, read_data_file, stored_footer
 from glue_jobs.spark.stored_groups import StoredGroup, described_groups
@@ -45,8 +46,9 @@ for name in ("newest", "own"):
     pieces = [parquet.read_row_group(number) for number in range(parquet.num_row_groups)]
     for number, group in described_groups(stored_footer(parquet, SCHEMA)).items():
         if number in (0, 2):
-            chunks = lambda group=group: nullcontext([data[group.start : group.stop]])
-            pieces[number] = StoredGroup(pieces[number].num_rows, (), (), group, list, chunks)
+            read = lambda start, stop, data=data: nullcontext([data[start:stop]])
+            object_range = ObjectRange(Source("lake", name, None, None), group.start, group.stop, read)
+            pieces[number] = StoredGroup(pieces[number].num_rows, (), (), group, list, object_range)
     assert [isinstance(piece, StoredGroup) for piece in pieces] == [True, False, True, False], name
     write(f"{name}-copied.parquet", pieces)
 print(pa.__version__)

@@ -6,6 +6,7 @@ import io
 from contextlib import nullcontext
 from typing import Any
 
+from glue_jobs.aws.copies import ObjectRange, Source
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.data_files import read_data_file, stored_footer
 from glue_jobs.spark.stored_groups import StoredGroup, described_groups
@@ -18,6 +19,15 @@ def stored_group(data: bytes, number: int, schema: Schema, low: Any = (), high: 
     assert footer is not None
     described = described_groups(footer)[number]
     start, stop = described.start, described.stop
-    middle = (start + stop) // 2
     rows = parquet.metadata.row_group(number).num_rows
-    return StoredGroup(rows, low, high, described, list, lambda: nullcontext([data[start:middle], data[middle:stop]]))
+    return StoredGroup(rows, low, high, described, list, range_in_memory(data, start, stop))
+
+
+def range_in_memory(data: bytes, start: int, stop: int) -> ObjectRange:
+    """Bytes that are read in two pieces."""
+
+    def read(first: int, end: int) -> nullcontext[list[bytes]]:
+        middle = (first + end) // 2
+        return nullcontext([data[first:middle], data[middle:end]])
+
+    return ObjectRange(Source("lake", "in-memory", None, None), start, stop, read)

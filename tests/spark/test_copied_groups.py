@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import moto.s3.models
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from botocore.exceptions import ClientError
 
+from glue_jobs.aws import multipart_writer
 from glue_jobs.aws.objects import file_changed, read_bytes
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
@@ -36,6 +39,15 @@ IN_PIECES = {"stream_file_bytes": "0", "small_file_bytes": "0"}
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", GROUP)
     monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
+
+
+@pytest.fixture(params=[False, True], ids=["sent", "copied"])
+def by_s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether S3 copies small row groups too; else they are read and sent."""
+    if request.param:
+        monkeypatch.setattr(multipart_writer, "MIN_PART_BYTES", 1)
+        monkeypatch.setattr(moto.s3.models, "S3_UPLOAD_PART_MIN_SIZE", 1)
+    return bool(request.param)
 
 
 @pytest.fixture
@@ -74,8 +86,11 @@ def pages(table: WorkTable) -> list[bytes]:
     return [data[group.start : group.stop] for group in groups.values()]
 
 
-def test_only_the_row_groups_with_changed_keys_are_decoded(table: WorkTable, decoded: list[int]) -> None:
-    before = pages(table)
+def test_only_the_row_groups_with_changed_keys_are_decoded(
+    table: WorkTable, decoded: list[int], by_s3: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, copies, copy = pages(table), [], multipart_writer.copy_part
+    monkeypatch.setattr(multipart_writer, "copy_part", lambda *words: copies.append(words) or copy(*words))
     table.cdc([("U", (120, "new", 1)), ("D", (130, "", 0)), ("U", (499, "new", 1)), ("I", (1000, "new", 1))])
 
     table.sync(**IN_PIECES)
@@ -91,6 +106,7 @@ def test_only_the_row_groups_with_changed_keys_are_decoded(table: WorkTable, dec
     larger = max(table.snapshot().files.values(), key=lambda file: file.rows)
     data = read_bytes(table.clients.s3, table.out_path.bucket, table.out_path.key + larger.path)
     assert all(page in data for page in kept)
+    assert len(copies) == (len(kept) if by_s3 else 0)
 
 
 def test_a_file_without_a_changed_key_stays(table: WorkTable, decoded: list[int]) -> None:
@@ -146,11 +162,16 @@ def other(key: str) -> Exception:
     return file_changed(f"s3://lake/{key}", expected="the file of the record", found="another one")
 
 
+def refused(*_: Any) -> Any:
+    raise ClientError({"Error": {"Code": "PreconditionFailed", "Message": "injected"}}, "UploadPartCopy")
+
+
 @pytest.mark.parametrize(("trouble", "code"), [(gone, ""), (other, "data-file-changed")], ids=["lost", "changed"])
 def test_a_copy_that_breaks_off_leaves_nothing_behind(
-    table: WorkTable, monkeypatch: pytest.MonkeyPatch, trouble: Callable[[str], Exception], code: str
+    table: WorkTable, by_s3: bool, monkeypatch: pytest.MonkeyPatch, trouble: Callable[[str], Exception], code: str
 ) -> None:
-    """Whether the connection is lost, or somebody overwrites the file, which a person has to look at; a later run takes the batch."""
+    """Whether the connection is lost, or somebody overwrites the file, which a person has to look at; a later run takes the batch. Where S3
+    copies, it refuses, and why is seen by reading."""
     before = table.visible()
     table.cdc([("U", (120, "new", 1))])
     read, spans = open_file.read_bytes, []
@@ -163,6 +184,7 @@ def test_a_copy_that_breaks_off_leaves_nothing_behind(
 
     with monkeypatch.context() as patch:
         patch.setattr(open_file, "read_bytes", fails)
+        patch.setattr(multipart_writer, "copy_part", refused)
         assert table.run(**IN_PIECES) != 0
 
     assert len(spans) >= 6
@@ -183,16 +205,18 @@ def of_data_file(table: WorkTable, request: Request) -> bool:
 
 @pytest.mark.usefixtures("small_groups")
 @pytest.mark.parametrize("after", [False, True])
-def test_a_batch_may_die_at_each_request_of_a_copy(quick_table: MakeTable, after: bool) -> None:
+def test_a_batch_may_die_at_each_request_of_a_copy(quick_table: MakeTable, by_s3: bool, after: bool) -> None:
     """Before it is sent, or after it took effect: readers see nothing, and the next run takes the batch."""
     table, wire = filled(quick_table()), Wire()
 
     def is_work(request: Request) -> bool:
-        return of_data_file(table, request) and request.operation in ("GetObject", "CreateMultipartUpload", "UploadPart")
+        sent = ("GetObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy")
+        return of_data_file(table, request) and request.operation in sent
 
     table.cdc([("U", (120, "new", 0))])
     assert run_on(wire, table, "LoadIncremental", **IN_PIECES) == 0
     many = len([request for request in wire.requests if is_work(request)])
+    assert (len(wire.of("UploadPartCopy")) == 9) == by_s3
     assert many >= 9 + 3, "the footer, nine row groups, the upload and its part"
 
     for number in range(many):
@@ -267,7 +291,7 @@ def test_the_last_row_group_of_a_file_that_holds_a_key_is_not_searched_if_no_oth
 @pytest.mark.parametrize("primary_key", ["id", "name", "name,id"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_lake_table_is_the_source_table_whatever_is_copied(
-    new_table: MakeTable, small_groups: None, monkeypatch: pytest.MonkeyPatch, primary_key: str, seed: int
+    new_table: MakeTable, small_groups: None, by_s3: bool, monkeypatch: pytest.MonkeyPatch, primary_key: str, seed: int
 ) -> None:
     """Batches near each other and far apart, keys in the file's order and in none, with key filters where those are made."""
     choose = random.Random(seed)

@@ -217,6 +217,6 @@ def test_ordinals_end_where_they_have_no_more_bits() -> None:
     metadata = read_data_file(io.BytesIO(file_of(0, 10))).metadata
     group = footer_of(metadata).children(4)[0]
 
-    footer = read_struct(file_end(metadata, [group] * 2**15))
+    footer = read_struct(file_end(metadata, [group] * 2**15, ()))
 
     assert [each.value(7) for each in footer.children(4)[-2:]] == [2**15 - 1, None]

@@ -72,7 +72,7 @@ class MultipartWriter:
 
     def copy(self, source: ObjectRange) -> int:
         """Take bytes of an object of this bucket; how many came. S3 copies them as far as the sizes of parts allow, and where it refuses
-        they are read and sent. Raises what the source's `read` does."""
+        they are read and sent. Raises what `read` does, here or later; ValueError if bytes are missing that S3 was to copy."""
         left = source.stop - source.start
         filling = max(0, MIN_PART_BYTES - self._held_bytes) if self._held else 0
         if not self._takes_copies or left - filling < MIN_PART_BYTES:
@@ -82,12 +82,13 @@ class MultipartWriter:
         came = self._pass(source.start, source.start + filling, source)
         if self._held:
             self._send(self._take())
-        pieces = -(-(left - filling) // COPIED_BYTES)
-        for at in range(pieces):
-            start, stop = (source.start + filling + (left - filling) * each // pieces for each in (at, at + 1))
+        left -= filling
+        pieces = -(-left // COPIED_BYTES)
+        bounds = [source.stop - left + left * number // pieces for number in range(pieces + 1)]
+        for start, stop in zip(bounds, bounds[1:]):
             self._submit(self._copy, start, stop, source)
-        self._size += left - filling
-        return came + left - filling
+        self._size += left
+        return came + left
 
     def _pass(self, start: int, stop: int, source: ObjectRange) -> int:
         """Read bytes of the object and take them as new ones."""
@@ -199,7 +200,10 @@ class MultipartWriter:
             except (ClientError, BotoCoreError):
                 self._takes_copies = False
         with source.read(start, stop) as chunks:
-            return self._upload(number, b"".join(chunks))
+            data = b"".join(chunks)
+        if len(data) != stop - start:
+            raise ValueError(f"{len(data)} bytes came of {stop - start} of {source.source.key}")
+        return self._upload(number, data)
 
     def _end_pool(self) -> None:
         if self._pool is not None:

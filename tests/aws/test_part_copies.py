@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -158,6 +158,16 @@ def test_an_object_that_is_another_one_by_now_is_an_error(s3: Any, bucket: str, 
 
     etag = asked.requests[0].headers["x-amz-copy-source-if-match"]
     assert (etag.decode() if isinstance(etag, bytes) else etag) == f'"{source.source.etag}"'
+    assert list(list_open_uploads(s3, bucket, "")) == []
+
+
+def test_bytes_that_are_missing_are_an_error(s3: Any, bucket: str, source: ObjectRange) -> None:
+    """They are counted already where S3 does not copy them after all."""
+    Injected(s3, "UploadPartCopy", s3_error(403, "AccessDenied"))
+
+    with pytest.raises(ValueError, match="3 bytes came of 6291456 of a b=1%2F"):
+        copied(s3, bucket, ObjectRange(source.source, 0, 6 * MIB, lambda start, stop: nullcontext([b"few"])))
+
     assert list(list_open_uploads(s3, bucket, "")) == []
 
 

@@ -49,7 +49,7 @@ def copy_part(s3: S3Client, source: Source, span: tuple[int, int] | None, target
     """Copy bytes (start, stop), None for all, into a part of an upload for the key `target` of the same bucket. The upload names no
     checksum: S3 has the bytes and checks them itself, and MinIO refuses to copy a part of one that does.
 
-    Raises ClientError: what is to be said of the object's end is for who wants its bytes.
+    Raises ClientError or BotoCoreError: what is to be said of the object's end is for who wants its bytes.
     """
     request: dict[str, Any] = {"CopySource": {"Bucket": source.bucket, "Key": source.key}}
     if source.version is not None:
@@ -68,12 +68,12 @@ def copy_version(s3: S3Client, bucket: str, source: str, version: VersionEntry, 
     Raises TableBlocked, code version-gone, if the version is no more. An upload that a failure leaves is aborted.
     """
     answer = s3.create_multipart_upload(Bucket=bucket, Key=target)
-    upload_id = answer["UploadId"]
+    upload_id, original = answer["UploadId"], Source(bucket, source, version.version_id, version.etag)
+    spans: list[tuple[int, int] | None] = [None]
+    if version.size > COPY_PART_BYTES:
+        spans = [(start, min(start + COPY_PART_BYTES, version.size)) for start in range(0, version.size, COPY_PART_BYTES)]
     try:
-        parts = tuple(
-            _copy_part(s3, bucket, source, version, target, upload_id, number, start)
-            for number, start in enumerate(range(0, max(version.size, 1), COPY_PART_BYTES), 1)
-        )
+        parts = tuple(_copy_part(s3, original, span, target, upload_id, number) for number, span in enumerate(spans, 1))
     except BaseException:
         abort_upload(s3, bucket, target, upload_id)
         raise
@@ -82,20 +82,20 @@ def copy_version(s3: S3Client, bucket: str, source: str, version: VersionEntry, 
     return FinishedUpload(Upload(upload_id, parts), version.size, etag)
 
 
-def _copy_part(s3: S3Client, bucket: str, source: str, version: VersionEntry, target: str, upload_id: str, number: int, start: int) -> Part:
-    span = (start, min(start + COPY_PART_BYTES, version.size)) if version.size > COPY_PART_BYTES else None
+def _copy_part(s3: S3Client, version: Source, span: tuple[int, int] | None, target: str, upload_id: str, number: int) -> Part:
+    """The same, where the object is a data version that is to come back."""
     try:
-        return copy_part(s3, Source(bucket, source, version.version_id, version.etag), span, target, upload_id, number)
+        return copy_part(s3, version, span, target, upload_id, number)
     except ClientError as error:
         if error_code(error) in _GONE | _CHANGED:
-            raise version_gone(bucket, source, f"version {version.version_id}") from error
+            raise version_gone(version.bucket, version.key, f"version {version.version}") from error
         if error_code(error) == "InvalidObjectState":
             raise blocked(
                 "version-archived",
                 "a data file can't be restored right now: a lifecycle rule moved its data version to an archive",
-                where=f"s3://{bucket}/{source}",
+                where=f"s3://{version.bucket}/{version.key}",
                 expected="a storage class that can be read at once",
-                found=f"version {version.version_id}, archived",
+                found=f"version {version.version}, archived",
                 todo="restore the version (aws s3api restore-object), then run again; take NoncurrentVersionTransitions out of the rule",
             ) from error
         raise

@@ -31,8 +31,8 @@ UPLOAD_THREADS = 2
 class MultipartWriter:
     """A binary file to write to, for pyarrow too, whose bytes become the parts of a multipart upload.
 
-    Holds at most `threads` + 2 parts in memory. `finish` sends the rest; `close` sends nothing, so that a file closed by a
-    failing writer stays unfinished. On an error, or as a context manager left by one, `abort`.
+    Holds at most `threads` + 2 parts in memory, of what S3 refuses to copy twice as much. `finish` sends the rest; `close` sends nothing,
+    so that a file closed by a failing writer stays unfinished. On an error, or as a context manager left by one, `abort`.
 
     S3 compares each part that is sent with its CRC32. An upload that begins with a copy names no checksum, because MinIO copies no part of
     one that does: its parts go with their MD5, and in any other upload nothing is copied.

@@ -215,8 +215,12 @@ class _Sink:
             return bytes_.stop - bytes_.start
         if hasattr(self._sink, "copy"):
             return int(self._sink.copy(bytes_))
+        came = 0
         with bytes_.read(bytes_.start, bytes_.stop) as chunks:
-            return sum(self._sink.write(chunk) for chunk in chunks)
+            for chunk in chunks:
+                self._sink.write(chunk)
+                came += len(chunk)
+        return came
 
     def tell(self) -> int:
         return self._size

@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from glue_jobs.aws import multipart_writer
 from glue_jobs.aws.copies import ObjectRange, Source
@@ -144,6 +145,23 @@ def copied(s3: Any, bucket: str, source: ObjectRange) -> None:
     with MultipartWriter(s3, bucket, "k") as writer:
         writer.copy(source)
         writer.finish()
+
+
+def test_a_connection_that_fails_at_a_copy_is_no_reason_to_give_up(
+    s3: Any, bucket: str, source: ObjectRange, reads: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that copies for longer than an answer is waited for, as often as that is tried, may send the bytes."""
+
+    def silent(*_: Any) -> Any:
+        raise ReadTimeoutError(endpoint_url="http://s3")
+
+    monkeypatch.setattr(multipart_writer, "copy_part", silent)
+    writer = MultipartWriter(s3, bucket, "k")
+
+    writer.copy(source)
+
+    assert finished(s3, bucket, writer) == DATA[START:STOP]
+    assert sum(stop - start for start, stop in reads) == STOP - START
 
 
 def test_an_object_that_is_another_one_by_now_is_an_error(s3: Any, bucket: str, source: ObjectRange) -> None:

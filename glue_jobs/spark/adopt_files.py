@@ -38,6 +38,7 @@ from glue_jobs.spark.key_filters import keep_first
 from glue_jobs.spark.key_hashes import Hashes, key_hashes
 from glue_jobs.spark.partition_columns import with_partition_columns
 from glue_jobs.spark.place import Shape
+from glue_jobs.spark.row_batches import group_rows
 from glue_jobs.spark.verify_files import THREADS
 
 FOOTER_THREADS = 16
@@ -145,7 +146,7 @@ class _Keys:
                         noted.append(hashes_of(keys, self.filters.shape))
                 row += table.num_rows
         bounded = self._bounded(file, extremes)
-        self.filters.note(bounded, noted)
+        self.filters.note(bounded, noted, group_rows(parquet))
         return bounded, np.concatenate(hashes)
 
     def _bounded(self, file: DataFile, extremes: tuple[Bound, Bound] | None) -> DataFile:

@@ -40,7 +40,7 @@ from glue_jobs.spark.row_changes import row_changes
 from glue_jobs.spark.side_by_side import in_order
 from glue_jobs.spark.staged_rows import attached
 from glue_jobs.spark.stored_groups import StoredGroup
-from glue_jobs.spark.write_files import give_up, write_tables
+from glue_jobs.spark.write_files import WriteOptions, give_up, write_tables
 
 
 def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, *, staged_rows: int = 0) -> Work:
@@ -205,7 +205,7 @@ class _RewriteTask:
         """A file that stays a file of its own: its rows go from it to its replacement a piece at a time."""
         opened = OpenFile.open(self.place, self.shape, rewrite.file)
         pieces = self._rows(opened, rewrite) if opened.whole else self._pieces(opened, rewrite)
-        return write_tables(self.place, self.shape, rewrite.file.partition, pieces, opened.dictionary, split=False)
+        return write_tables(self.place, self.shape, rewrite.file.partition, pieces, WriteOptions(opened.dictionary, split=False))
 
     def _joined(self, group: _Group, threads: ThreadPoolExecutor) -> Joining:
         """Neighbours: read a few at a time, written one after the other; to be finished."""

@@ -10,7 +10,7 @@ input's own metadata may describe other columns.
 from __future__ import annotations
 
 import io
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
@@ -55,12 +55,14 @@ class DataFileWriter:
         dictionary: bool | Sequence[str] = True,
         row_group_rows: int | None = None,
         row_group_bytes: int | None = None,
+        on_group: Callable[[int, StoredGroup | None], None] | None = None,
     ) -> None:
         """schema: the columns of the file, at least one: of none the rows would not be counted. dictionary: the columns that may have a
         dictionary, True for any; a column gets one if the first rows say that it is smaller with it.
 
         row_group_rows, row_group_bytes: at most, ROW_GROUP_ROWS and ROW_GROUP_BYTES if they aren't given. Bytes are of rows in memory; rows
-        that come together are cut as if all were of their average size.
+        that come together are cut as if all were of their average size. on_group: told before a row group is written how many of the
+        rows are in it, and which one it is if it is `put`.
         """
         if not schema:
             raise ValueError("a data file needs a column")
@@ -71,6 +73,7 @@ class DataFileWriter:
         self._compression, self._dictionary = compression, dictionary
         self._group_rows = ROW_GROUP_ROWS if row_group_rows is None else row_group_rows
         self._group_bytes = ROW_GROUP_BYTES if row_group_bytes is None else row_group_bytes
+        self._on_group = on_group or (lambda rows, stored: None)
         self._writer: pq.ParquetWriter | None = None
         self._form: pa.Schema | None = None
         self._waiting: list[pa.Table] = []
@@ -114,6 +117,7 @@ class DataFileWriter:
     def put(self, group: StoredGroup) -> None:
         """Take a row group of another file as it stands; of a file that `stored_footer` knows."""
         self._flush()
+        self._on_group(group.rows, group)
         self._opened()
         self._stream.flush()
         written, described = int(self._stream.tell()), group.described
@@ -128,6 +132,7 @@ class DataFileWriter:
     def _flush(self) -> None:
         if not self._waiting:
             return
+        self._on_group(self._waiting_rows, None)
         table = with_one_dictionary(pa.concat_tables(self._waiting))
         self._opened(table).write_table(table, row_group_size=table.num_rows)
         self._flushed_bytes += self._waiting_bytes

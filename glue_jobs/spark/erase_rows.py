@@ -41,7 +41,7 @@ from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
 from glue_jobs.spark.retyped import places_of_retyped
 from glue_jobs.spark.task_errors import brought_back
-from glue_jobs.spark.write_files import Rows, write_tables
+from glue_jobs.spark.write_files import Rows, WriteOptions, write_tables
 
 READ_THREADS = 8  # of one task; versions are many and mostly small
 _GONE = frozenset({"raw-file-gone"})
@@ -294,5 +294,6 @@ class _RewriteTask:
                 gone += int(goes.sum())
                 yield table.filter(pa.array(~goes))
 
-        added = write_tables(self.place, self.shape, file.partition, kept(), opened.dictionary, split=False, ranged=self.ranged)
+        options = WriteOptions(opened.dictionary, split=False, ranged=self.ranged)
+        added = write_tables(self.place, self.shape, file.partition, kept(), options)
         return added, gone

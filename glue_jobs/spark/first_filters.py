@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 from glue_jobs.core.key_filter import LEAST_SPREAD, MOST_FILE_ROWS, SAMPLE, KeyFilter, may_pay, overlap
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark.key_filter_bits import Hashes, packed
+from glue_jobs.spark.key_filter_bits import Hashes, sections_of
 from glue_jobs.spark.place import Shape
 
 
@@ -25,17 +26,20 @@ class FirstFilters:
     def wanted(self) -> bool:
         return self._left > 0
 
-    def note(self, file: DataFile, hashes: list[Hashes]) -> None:
-        """The hashes of all keys of a file, whose bounds are known."""
-        if not hashes or sum(map(len, hashes)) != file.rows or file.rows > MOST_FILE_ROWS:
+    def note(self, file: DataFile, hashes: list[Hashes], group_rows: Sequence[int]) -> None:
+        """The hashes of all keys of a file, whose bounds are known. group_rows: the rows of its row groups."""
+        if sum(group_rows) != file.rows or file.rows > MOST_FILE_ROWS:
             return
-        data = packed(hashes)
+        sections = sections_of(hashes, group_rows)
+        if sections is None:
+            return
+        made = KeyFilter.of(file, sections)
         with self._lock:
-            if data is None or len(data) > self._left:
+            if made.length > self._left:
                 return
-            self._left -= len(data)
+            self._left -= made.length
             self._files.append(file)
-            self._made.append(KeyFilter.of(file, data))
+            self._made.append(made)
             if len(self._files) == SAMPLE and overlap(self._files, self.shape.key_types) <= LEAST_SPREAD:
                 self._left, self._files, self._made = 0, [], []
 

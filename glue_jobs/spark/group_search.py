@@ -9,7 +9,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from glue_jobs.core.keys import Bound
+from glue_jobs.core.keys import Bound, decode_bound
 from glue_jobs.spark.key_columns import bounds
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.side_by_side import MOST_BYTES, in_order
@@ -23,12 +23,12 @@ class GroupSearch:
     """The search of a file, a row group at a time: one is searched while that before it is, or is written already."""
 
     def __init__(
-        self, opened: OpenFile, columns: Sequence[str], has_hit: Callable[[pa.Table], bool], is_known_to_hold: bool = False
+        self, opened: OpenFile, columns: Sequence[str], has_hit: Callable[[pa.Table], bool], told: Sequence[bool | None] = ()
     ) -> None:
         """columns: those that `has_hit` looks at. The first row that is looked for ends the search of a row group. In a file of which none
-        is `storable` none is searched, and all are taken to hold one. is_known_to_hold: some row of the file is looked for; so where no
-        other row group holds one, the last does, and need not be searched."""
-        self.opened, self._has_hit, self._is_known_to_hold = opened, has_hit, is_known_to_hold
+        is `storable` none is searched, and all are taken to hold one. told: for each row group whether it holds one, so that it need not be
+        searched; None, or nothing at all, where that is not known."""
+        self.opened, self._has_hit, self._told = opened, has_hit, told
         self._columns = [*columns, *(name for name in opened.shape.key if name not in columns)]
         self._ranges: dict[int, Range | None] = {}
 
@@ -56,26 +56,13 @@ class GroupSearch:
     def _stored(self, number: int, found: Range) -> StoredGroup:
         opened, described = self.opened, self.opened.storable[number]
         object_range = opened.range_of(described.start, described.stop)
-        return StoredGroup(self._rows(number), *found, described, partial(opened.group_hashes, number), object_range)
+        return StoredGroup(self._rows(number), *found, described, partial(opened.group_filter, number), object_range)
 
     @contextmanager
     def _searched(self) -> Iterator[Iterator[tuple[int, Range | None]]]:
         """The row groups by their numbers, each with `_range`."""
-        count = self.opened.parquet.num_row_groups
-        searched = range(count - 1 if self._is_known_to_hold and self.opened.storable else count)
-        with in_order(self._range, searched, self._search_bytes) as found:
-            yield self._with_the_last(zip(searched, found, strict=True))
-
-    def _with_the_last(self, found: Iterator[tuple[int, Range | None]]) -> Iterator[tuple[int, Range | None]]:
-        """All row groups, where some may have been searched: the last only if it is not known to hold a row that is looked for."""
-        last, others_do = self.opened.parquet.num_row_groups - 1, False
-        for number, each in found:
-            others_do = others_do or each is None
-            yield number, each
-            if number == last:
-                return
-        if last >= 0:
-            yield last, self._range(last) if others_do else None
+        with in_order(self._range, range(self.opened.parquet.num_row_groups), self._search_bytes) as found:
+            yield enumerate(found)
 
     def _search_bytes(self, _: int) -> int:
         """Where most row groups hold a row that is looked for, they are decoded meanwhile: then one is searched at a time."""
@@ -88,8 +75,19 @@ class GroupSearch:
         if not self.opened.storable:
             return None
         if number not in self._ranges:
-            self._ranges[number] = self._search(number)
+            self._ranges[number] = self._found(number)
         return self._ranges[number]
+
+    def _found(self, number: int) -> Range | None:
+        told = self._told[number] if self._told else None
+        around = self._file_range() if told is False else None
+        return None if told else around or self._search(number)
+
+    def _file_range(self) -> Range | None:
+        """That of all rows, around those of each row group; None where the record has not the whole of it."""
+        file, types = self.opened.file, self.opened.shape.key_types
+        low, high = decode_bound(types, file.low), decode_bound(types, file.high)
+        return (low, high) if low and high and len(low) == len(high) == len(types) else None
 
     def _search(self, number: int) -> Range | None:
         opened, key, ranges = self.opened, self.opened.shape.key, []

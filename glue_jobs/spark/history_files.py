@@ -27,7 +27,7 @@ from glue_jobs.spark.partition_columns import partition_values, split_by_partiti
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_versions import Array, as_times, with_place
-from glue_jobs.spark.write_files import write_tables
+from glue_jobs.spark.write_files import WriteOptions, write_tables
 
 ROW_BITS = 40
 _ROWS = (1 << ROW_BITS) - 1
@@ -168,7 +168,7 @@ def by_partition(rows: pa.Table, shape: Shape) -> Iterator[tuple[PartitionValues
 def write_rows(place: Place, shape: Shape, rows: pa.Table) -> list[DataFile]:
     """New versions as files of their own."""
     parts = by_partition(rows, shape)
-    return chain(write_tables(place, shape, values, [part], ranged=only_open) for values, part in parts)
+    return chain(write_tables(place, shape, values, [part], WriteOptions(ranged=only_open)) for values, part in parts)
 
 
 @dataclass(frozen=True)
@@ -183,14 +183,15 @@ class _EditTask:
     def _one(self, task: FileEdit) -> list[DataFile]:
         new = [pa.ipc.open_stream(task.rows).read_all()] if task.rows else []
         if task.file is None:
-            return write_tables(self.place, self.shape, task.partition, new, ranged=only_open)
+            return write_tables(self.place, self.shape, task.partition, new, WriteOptions(ranged=only_open))
         opened = OpenFile.open(self.place, self.shape, task.file, self.renames)
         rows: Any = edited(opened.batches(), task.edits)
         if new and opened.whole:
             rows = [sort_by_key(pa.concat_tables([*rows, *new]), self.shape.key)]
         elif new:
             rows = (table for tables in (rows, new) for table in tables)
-        return write_tables(self.place, self.shape, task.partition, rows, opened.dictionary, split=bool(new), ranged=only_open)
+        options = WriteOptions(opened.dictionary, split=bool(new), ranged=only_open)
+        return write_tables(self.place, self.shape, task.partition, rows, options)
 
 
 def edited(tables: Iterator[pa.Table], edits: Edits) -> Iterator[pa.Table]:

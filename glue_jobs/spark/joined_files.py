@@ -18,7 +18,7 @@ from glue_jobs.spark.engine import chain
 from glue_jobs.spark.key_notes import KeyNotes, NotedRows
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.side_by_side import file_threads, one_behind, side_by_side
-from glue_jobs.spark.write_files import FileWriter, abort_all
+from glue_jobs.spark.write_files import FileWriter, WriteOptions, abort_all
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -75,7 +75,7 @@ class Joining:
             return
         if self._writer is None or self._rows is None:
             # Which columns may have a dictionary is asked of many rows: the first file may be tiny, or older than some columns.
-            self._writer = FileWriter(self._place, self._shape, file.partition, split=False)
+            self._writer = FileWriter(self._place, self._shape, file.partition, WriteOptions(split=False))
             self._writers.append(self._writer)
             self._rows = self._notes.of_rows()
         for table in self._rows.passing(rows):

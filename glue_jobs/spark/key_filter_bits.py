@@ -1,19 +1,22 @@
-"""The bits of a key filter: hashes of a file's keys, packed so that a few keys are looked up without reading the rest.
+"""The bits of a key filter: hashes of keys, packed section by section, so that a few keys are looked up without reading the rest.
 
 A hash's first bits choose a bucket, of which there are half as many to as many as keys; the 24 bits after them are kept. So a key that
-is not there seems to be with a chance below 2⁻²³. Layout: one byte, the number of bucket bits; a byte for each bucket, how many keys it
-has; three bytes for each key, bucket by bucket; a zero. About four bytes a key.
+is not there seems to be with a chance below 2⁻²³. Layout of a section: one byte, the number of bucket bits; a byte for each bucket, how
+many keys it has; three bytes for each key, bucket by bucket; a zero. About four bytes a key.
 
 What is stored must be found by a later program: another hash here needs another number in core.key_filter.HASHES.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from glue_jobs.core.key_filter import Section, section_rows
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.column_hashes import Hashes, column_hashes
 from glue_jobs.spark.key_columns import normalised_keys
@@ -33,8 +36,8 @@ def hashes_of(rows: pa.Table, shape: Shape) -> Hashes:
 
 
 def packed(parts: list[Hashes]) -> bytes | None:
-    """The filter of keys with these hashes; None where too many of them are one, as those of very long texts may be. The list is empty
-    afterwards: for each key there are never more than 13 bytes in memory."""
+    """A section of a filter, of keys with these hashes; None where too many of them are one, as those of very long texts may be. The list
+    is empty afterwards: for each key there are never more than 13 bytes in memory."""
     ordered, taken = np.empty(sum(map(len, parts)), np.uint64), 0
     while parts:  # one after the other is given back
         part = parts.pop()
@@ -65,8 +68,46 @@ def _bucket_sizes(ordered: Hashes, start: int, stop: int, bits: int) -> np.ndarr
     return np.diff(firsts, append=end)
 
 
+class HashQueue:
+    """Hashes of rows, to be taken out in the order in which they came, as many as there are rows to be told apart from others."""
+
+    def __init__(self, parts: Iterable[Hashes] = ()) -> None:
+        self._parts = deque(parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def put(self, part: Hashes) -> None:
+        self._parts.append(part)
+
+    def take(self, rows: int) -> list[Hashes]:
+        """Those of the next so many rows; fewer if there are no more."""
+        taken: list[Hashes] = []
+        while rows and self._parts:
+            part = self._parts.popleft()
+            taken.append(part[:rows])
+            if len(part) > rows:
+                self._parts.appendleft(part[rows:])
+            rows -= len(taken[-1])
+        return taken
+
+    def clear(self) -> None:
+        self._parts.clear()
+
+
+def sections_of(hashes: Iterable[Hashes], group_rows: Iterable[int]) -> tuple[Section, ...] | None:
+    """A filter's sections, by the rows of the file's row groups. None if these are not the hashes of all of them, because without one of
+    its keys it would lose a change; and where `packed` makes none."""
+    queue, wanted = HashQueue(hashes), section_rows(group_rows)
+    if not wanted or len(queue) != sum(wanted):
+        return None
+    found = [(rows, packed(queue.take(rows))) for rows in wanted]
+    sections = tuple(Section(rows, data) for rows, data in found if data is not None)
+    return sections if len(sections) == len(found) else None
+
+
 def may_hold(data: bytes, hashes: Hashes) -> bool:
-    """Whether one of the keys with these hashes may be in the file with this filter."""
+    """Whether one of the keys with these hashes may be among those of which this was packed."""
     bits = data[0]
     counts = np.frombuffer(data, np.uint8, 1 << bits, 1)
     starts = np.cumsum(counts, dtype=np.int64) - counts

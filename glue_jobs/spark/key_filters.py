@@ -7,17 +7,14 @@ not be, and the change's details say what was wrong.
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from botocore.exceptions import BotoCoreError, ClientError
 
 from glue_jobs.aws.objects import hide, list_files, read_bytes, write_bytes
-from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.key_filter import (
     ENDING,
     FOLDER,
@@ -25,8 +22,10 @@ from glue_jobs.core.key_filter import (
     MOST_SAMPLE_HITS,
     ROW_BYTES,
     SPREAD_SAMPLE,
+    Answer,
     Entry,
     KeyFilter,
+    Section,
     Stored,
     decode,
     encode,
@@ -42,7 +41,7 @@ from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.key_filter_bits import Hashes, hashes_of, may_hold
-from glue_jobs.spark.key_notes import Noting
+from glue_jobs.spark.key_notes import TROUBLE, Noting
 from glue_jobs.spark.net_changes import NetChanges
 from glue_jobs.spark.place import Place, Shape
 
@@ -53,18 +52,18 @@ HEAD_BYTES = 256 * 1024  # fetched first of an object: mostly its index, or all 
 PIECE_BYTES = 4 * 1024 * 1024  # fetched at once
 GAP_BYTES = 64 * 1024  # between two filters that are fetched together
 JOINED_SHARE = 0.25  # of the bytes of new filters, for files that are joined besides
-TROUBLE = (DmslakeError, ClientError, BotoCoreError, ValueError)
 
 
 @dataclass(frozen=True)
 class Search:
     """The candidates that a merge opens. spared: how many it need not, thanks to filters, and their bytes; known: those of `files` that
-    have a filter; build_bytes: how many bytes of filters may be made, 0 for none; trouble: what was wrong with filters, '' for nothing."""
+    have a filter, with what it says; build_bytes: how many bytes of filters may be made, 0 for none; trouble: what was wrong with filters,
+    '' for nothing."""
 
     files: tuple[DataFile, ...]
     spared: int = 0
     spared_bytes: int = 0
-    known: frozenset[str] = frozenset()
+    known: Mapping[str, Answer] = field(default_factory=dict)
     build_bytes: int = 0
     stored: tuple[Stored, ...] = ()
     trouble: str = ""
@@ -109,13 +108,13 @@ def search(place: Place, net: NetChanges, files: Sequence[DataFile]) -> Search:
     hashes = np.sort(hashes_of(net.table, net.shape))
     first = first_asked([entry.length for _, entry, _ in wanted])
     answers, trouble = _ask(place, [wanted[at] for at in first], hashes)
-    if sum(answers.values()) > MOST_SAMPLE_HITS * len(first) > 0:
+    if sum(each.may_hold for each in answers.values()) > MOST_SAMPLE_HITS * len(first) > 0:
         return replace(everything, build_bytes=0)
     chosen = set(first)
     more, more_trouble = _ask(place, [each for at, each in enumerate(wanted) if at not in chosen], hashes)
     answers.update(more)
-    kept = tuple(file for file in files if answers.get(file.path, True))
-    known = frozenset(path for path, may in answers.items() if may)
+    known = {path: each for path, each in answers.items() if each.may_hold}
+    kept = tuple(file for file in files if file.path in known or file.path not in answers)
     trouble = everything.trouble or trouble or more_trouble
     spared = sum(file.size_bytes for file in files) - sum(file.size_bytes for file in kept)
     return replace(everything, files=kept, spared=len(files) - len(kept), spared_bytes=spared, known=known, trouble=trouble)
@@ -146,7 +145,7 @@ def keep(place: Place, shape: Shape, found: Search, made: Sequence[KeyFilter], l
     new = folder.key + place.change + ENDING
     try:
         others = [each for each in found.stored if each.key != new]
-        absorbed = to_absorb(others, sum(len(each.data) for each in made), is_live, int(place.limits.key_filter_bytes))
+        absorbed = to_absorb(others, sum(each.length for each in made), is_live, int(place.limits.key_filter_bytes))
         older, trouble = _read(place, [(each, entry) for each in absorbed for entry in each.entries if is_live(entry)])
         write_bytes(place.s3, folder.bucket, new, encode(signature(shape.key, shape.key_types), [*made, *older]))
         hide(place.s3, folder.bucket, [each.key for each in absorbed])
@@ -226,21 +225,26 @@ def _entries_of(stored: Sequence[Stored], files: Sequence[DataFile]) -> list[_Wa
     return list(found.values())
 
 
-def _ask(place: Place, wanted: Sequence[_Wanted], hashes: Hashes) -> tuple[dict[str, bool], str]:
-    """Path → whether the file may hold one of the keys, for those whose filter could be read; and what was wrong."""
+def _ask(place: Place, wanted: Sequence[_Wanted], hashes: Hashes) -> tuple[dict[str, Answer], str]:
+    """Path → what the file's filter says of the keys, for those whose filter could be read; and what was wrong."""
     path_of = {(each.key, entry.start): path for each, entry, path in wanted}
 
-    def answers(piece: Sequence[tuple[Stored, Entry]]) -> tuple[dict[str, bool], str]:
+    def answers(piece: Sequence[tuple[Stored, Entry]]) -> tuple[dict[str, Answer], str]:
         filters, trouble = _fetched(place, piece)
-        return {path_of[stored.key, entry.start]: may_hold(data, hashes) for stored, entry, data in filters}, trouble
+        return {path_of[stored.key, entry.start]: answer(stored, entry, sections) for stored, entry, sections in filters}, trouble
+
+    def answer(stored: Stored, entry: Entry, sections: Sequence[Section]) -> Answer:
+        return Answer(stored.key, stored.etag, entry.spans, tuple(may_hold(each.data, hashes) for each in sections))
 
     found = _in_threads(answers, list(_pieces((each, entry) for each, entry, _ in wanted)))
-    return {path: may for some, _ in found for path, may in some.items()}, next((trouble for _, trouble in found if trouble), "")
+    return {path: each for some, _ in found for path, each in some.items()}, next((trouble for _, trouble in found if trouble), "")
 
 
 def _read(place: Place, wanted: Sequence[tuple[Stored, Entry]]) -> tuple[list[KeyFilter], str]:
     found = _in_threads(lambda piece: _fetched(place, piece), list(_pieces(wanted)))
-    filters = [KeyFilter(entry.path, entry.size_bytes, entry.rows, entry.etag, data) for some, _ in found for _, entry, data in some]
+    filters = [
+        KeyFilter(entry.path, entry.size_bytes, entry.rows, entry.etag, sections) for some, _ in found for _, entry, sections in some
+    ]
     return filters, next((trouble for _, trouble in found if trouble), "")
 
 
@@ -259,13 +263,16 @@ def _pieces(wanted: Iterable[tuple[Stored, Entry]]) -> Iterator[list[tuple[Store
         yield piece
 
 
-def _fetched(place: Place, piece: Sequence[tuple[Stored, Entry]]) -> tuple[list[tuple[Stored, Entry, bytes]], str]:
+def _fetched(place: Place, piece: Sequence[tuple[Stored, Entry]]) -> tuple[list[tuple[Stored, Entry, tuple[Section, ...]]], str]:
     """The filters of one piece that are what they were when they were written, and what was wrong."""
     stored, start = piece[0][0], piece[0][1].start
     try:
         data = _bytes_of(place, stored, start, piece[-1][1].stop)
     except TROUBLE as error:
         return [], f"{stored.key}: {_told(error)}"
-    found = [(each, entry, data[entry.start - start : entry.stop - start]) for each, entry in piece]
-    good = [item for item in found if len(item[2]) == item[1].length and zlib.crc32(item[2]) == item[1].crc]
-    return good, "" if len(good) == len(found) else f"{stored.key}: {len(found) - len(good)} filter(s) are damaged"
+    good = []
+    for each, entry in piece:
+        sections = [span.section(data[span.start - start : span.stop - start]) for span in entry.spans]
+        if None not in sections:
+            good.append((each, entry, tuple(section for section in sections if section is not None)))
+    return good, "" if len(good) == len(piece) else f"{stored.key}: {len(piece) - len(good)} filter(s) are damaged"

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
+from botocore.exceptions import BotoCoreError, ClientError
 
-from glue_jobs.core.key_filter import MOST_FILE_ROWS, ROW_BYTES, KeyFilter
+from glue_jobs.aws.objects import read_bytes
+from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.key_filter import LEAST_SECTION_ROWS, MOST_FILE_ROWS, ROW_BYTES, Answer, KeyFilter, Section
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark.key_filter_bits import Hashes, hashes_of, packed
+from glue_jobs.spark.key_filter_bits import Hashes, HashQueue, hashes_of, packed, sections_of
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Shape
+from glue_jobs.spark.row_batches import group_rows
 from glue_jobs.spark.stored_groups import StoredGroup
 
 Piece = TypeVar("Piece", pa.Table, pa.Table | StoredGroup)
 
-_ALL = -1
+TROUBLE = (DmslakeError, ClientError, BotoCoreError, ValueError)  # what may be wrong with filters in S3
 # Bytes of files that a task may find to hold a changed key, beyond those that hold none, before it stops to make filters of what it writes.
 SLACK_BYTES = 32 * 1024 * 1024
+_ALL = -1
 
 
 @dataclass(frozen=True)
 class NotingFile(OpenFile):
     """An open file that hashes its keys while they are read. What is read last is hashed when more is asked for: a search that stops at
-    a hit hashes nothing in vain. noted: by row group; of all that are read at once: −1."""
+    a hit hashes nothing in vain. noted: by row group; of all that are read at once: −1. answer: of the file's filter, if it has one."""
 
+    answer: Answer | None = None
     noted: dict[int, list[Hashes]] = field(default_factory=dict)
 
     def key_batches(self, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
@@ -37,28 +44,41 @@ class NotingFile(OpenFile):
             yield rows
             hashes.append(hashes_of(rows, self.shape))
 
-    def group_hashes(self, number: int) -> Iterator[Hashes]:
-        """A row group that was searched in vain is not read again. Its hashes are the caller's then."""
+    def group_filter(self, number: int) -> bytes | None:
+        """Keys are not read for it where a filter has them, nor where the row group was searched in vain."""
+        told = self._told(number)
+        if told is not None:
+            return told
         hashes = self.noted.pop(number, [])
-        if sum(map(len, hashes)) == self.parquet.metadata.row_group(number).num_rows:
-            return iter(hashes)
-        return super().group_hashes(number)
+        return packed(hashes) if sum(map(len, hashes)) == group_rows(self.parquet)[number] else super().group_filter(number)
 
-    def all_hashes(self) -> list[Hashes]:
-        """Of all that was read; they are the caller's then."""
-        parts = [self.noted[_ALL]] if _ALL in self.noted else list(self.noted.values())
+    def _told(self, number: int) -> bytes | None:
+        """The section that the file's filter has of a row group. One that can't be read any more is made anew."""
+        span = None if self.answer is None else self.answer.span_of(group_rows(self.parquet), number)
+        if span is None or self.answer is None:
+            return None
+        try:
+            bucket, key, etag = self.place.lake.bucket, self.answer.key, self.answer.etag
+            section = span.section(read_bytes(self.place.s3, bucket, key, start=span.start, stop=span.stop, etag=etag))
+        except TROUBLE:
+            return None
+        return None if section is None else section.data
+
+    def sections(self) -> tuple[Section, ...] | None:
+        """Of all that was read, if these are the keys of all rows; once."""
+        parts = [self.noted[_ALL]] if _ALL in self.noted else [self.noted[number] for number in sorted(self.noted)]
         self.noted.clear()
-        return [each for part in parts for each in part]
+        return sections_of((each for part in parts for each in part), [self.file.rows] if self.whole else group_rows(self.parquet))
 
 
 @dataclass(frozen=True)
 class Noting:
     """What one task is told: up to how many bytes of filters it makes, 0 for none; how many bytes of files it need not open, thanks to
-    filters; the files that have a filter already."""
+    filters; what the filters say of the files that it opens, by path."""
 
     most_bytes: int = 0
     spared_bytes: int = 0
-    known: frozenset[str] = frozenset()
+    known: Mapping[str, Answer] = field(default_factory=dict)
 
     def for_rows(self, rows: int) -> Noting:
         """For files of so many rows, each of which gets a filter, if filters are made at all."""
@@ -66,42 +86,76 @@ class Noting:
 
 
 class NotedRows:
-    """Hashes the keys of rows on their way to one file, as long as `is_noting` says so, and they are not too many for a filter."""
+    """Hashes the keys of rows on their way to one file, as long as `is_noting` says so, and they are not too many for a filter.
+
+    Rows pass in one thread and are written in another, which says what becomes a row group (`cut`). The filter's sections are made beside
+    both; who leaves the context waits for them.
+    """
 
     def __init__(self, shape: Shape, is_noting: Callable[[], bool]) -> None:
-        self.hashes: list[Hashes] = []
-        self._shape, self._is_noting, self._rows = shape, is_noting, 0
-        self._packing: Future[bytes | None] | None = None
+        self._shape, self._is_noting = shape, is_noting
+        self._lock = threading.Lock()
+        self._hashes = HashQueue()
+        self._rows = 0
+        self._is_whole = True  # nothing that passed is left out
+        self._begun: list[Hashes] = []  # of row groups that share a section with the next one
+        self._sections: list[tuple[int, Callable[[], bytes | None]]] = []
+        self._threads: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> NotedRows:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(wait=True, cancel_futures=True)
+
+    @property
+    def held(self) -> int:
+        """Rows whose hashes wait for the end of their row group."""
+        return len(self._hashes)
 
     def passing(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """The tables and stored row groups as they are."""
         for piece in pieces:
             self._rows += piece.rows if isinstance(piece, StoredGroup) else piece.num_rows
-            if self._rows > MOST_FILE_ROWS:
-                self.hashes.clear()
-            elif self._is_noting():
-                self.hashes.extend(piece.key_hashes() if isinstance(piece, StoredGroup) else [hashes_of(piece, self._shape)])
+            self._is_whole = self._is_whole and self._rows <= MOST_FILE_ROWS and self._is_noting()
+            hashes = hashes_of(piece, self._shape) if self._is_whole and not isinstance(piece, StoredGroup) else None
+            with self._lock:
+                if hashes is not None:
+                    self._hashes.put(hashes)
+                elif not self._is_whole:
+                    self._hashes.clear()
             yield piece
 
-    def passing_all(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        """The same for all rows of the file. When the last has passed, a thread makes the filter, while they are written."""
-        yield from self.passing(pieces)
-        if self.hashes:
-            threads = ThreadPoolExecutor(1, thread_name_prefix="filter")
-            self._packing = threads.submit(_filter_of, self.hashes, self._rows)
-            threads.shutdown(wait=False)  # it computes, and asks S3 for nothing: who gives up need not wait for it
+    def cut(self, rows: int, stored: StoredGroup | None) -> None:
+        """Of what has passed, the next so many rows become a row group, or a stored one does."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(1, thread_name_prefix="filter")
+        if stored is not None:
+            self._end_section()
+            self._sections.append((rows, self._threads.submit(stored.key_filter).result))
+            return
+        with self._lock:
+            self._begun += self._hashes.take(rows)
+        if sum(map(len, self._begun)) >= LEAST_SECTION_ROWS:
+            self._end_section()
 
-    def packed(self, rows: int) -> bytes | None:
-        """The filter of what has passed, for a file of so many rows; once. None if not all of them were noted."""
-        if self._packing is None:
-            return _filter_of(self.hashes, rows)
-        return self._packing.result() if self._rows == rows else None
+    def _end_section(self) -> None:
+        parts, self._begun = self._begun, []
+        if parts:
+            make = partial(packed, parts)
+            self._sections.append((sum(map(len, parts)), make if self._threads is None else self._threads.submit(make).result))
 
-
-def _filter_of(hashes: list[Hashes], rows: int) -> bytes | None:
-    """The filter of so many rows, after which the list is empty; None if these are not the hashes of all of them: without one of its keys
-    it would lose a change."""
-    return packed(hashes) if hashes and sum(map(len, hashes)) == rows else None
+    def sections(self, rows: int) -> tuple[Section, ...] | None:
+        """Of the filter of what has passed, for a file of so many rows; once. None if these are not all that were noted: without one of its
+        keys a filter would lose a change."""
+        self._begun += self._hashes.take(self._rows)
+        self._end_section()
+        if not self._is_whole or not rows == self._rows == sum(count for count, _ in self._sections):
+            return None
+        made = [(count, make()) for count, make in self._sections]
+        sections = tuple(Section(count, data) for count, data in made if data is not None)
+        return sections if len(sections) == len(made) else None
 
 
 class KeyNotes:
@@ -118,20 +172,22 @@ class KeyNotes:
         """The file, to be searched."""
         if self._left <= 0 or opened.file.rows > MOST_FILE_ROWS:
             return opened
-        return NotingFile(**{each.name: getattr(opened, each.name) for each in fields(OpenFile)})
+        attributes = {each.name: getattr(opened, each.name) for each in fields(OpenFile)}
+        return NotingFile(**attributes, answer=self._known.get(opened.file.path))
 
-    def is_known_to_hold(self, opened: OpenFile) -> bool:
-        """Whether a large file need not be searched, because its key filter says that it holds a changed key. That is wrong once in
-        millions of keys; then the file is written anew as it is."""
-        return not opened.whole and opened.file.path in self._known
+    def told_of(self, opened: OpenFile) -> tuple[bool | None, ...]:
+        """Whether the row groups of a large file hold a changed key, as its key filter says, which is wrong once in millions of keys: then
+        rows are written anew as they are. None where a row group must be searched; nothing of a file that is not known to hold one."""
+        answer = None if opened.whole else self._known.get(opened.file.path)
+        return () if answer is None else answer.of_groups(group_rows(opened.parquet))
 
     def of_searched(self, opened: OpenFile) -> tuple[KeyFilter, ...]:
         """The filter of a file that `watch` gave, if all its keys were read."""
         with self._lock:
             self._balance += opened.file.size_bytes
-        if not isinstance(opened, NotingFile) or opened.file.path in self._known:
+        if not isinstance(opened, NotingFile) or opened.answer is not None:
             return ()
-        return self._filter(opened.file, _filter_of(opened.all_hashes(), opened.file.rows))
+        return self._filter(opened.file, opened.sections())
 
     def count_hit(self, file: DataFile) -> None:
         """This file holds a changed key, as a search or its key filter says, and is written anew."""
@@ -148,12 +204,15 @@ class KeyNotes:
 
     def of_written(self, files: Sequence[DataFile], rows: NotedRows) -> tuple[KeyFilter, ...]:
         """The filter of the file that took the rows; of several there is none, because which took which is not known."""
-        return self._filter(files[0], rows.packed(files[0].rows)) if len(files) == 1 else ()
+        return self._filter(files[0], rows.sections(files[0].rows)) if len(files) == 1 else ()
 
-    def _filter(self, file: DataFile, data: bytes | None) -> tuple[KeyFilter, ...]:
+    def _filter(self, file: DataFile, sections: Sequence[Section] | None) -> tuple[KeyFilter, ...]:
         """As many as there is room for."""
+        if sections is None:
+            return ()
+        made = KeyFilter.of(file, sections)
         with self._lock:
-            if data is None or len(data) > self._left:
+            if made.length > self._left:
                 return ()
-            self._left -= len(data)
-        return (KeyFilter.of(file, data),)
+            self._left -= made.length
+        return (made,)

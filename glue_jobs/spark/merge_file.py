@@ -91,11 +91,11 @@ class KeyLookup:
 class FileMerge:
     """The merge of net changes into one data file. A file that lies in memory is searched once, whatever is asked of it.
 
-    is_known_to_hold: the file holds a changed key, as its key filter says.
+    told: for each of the file's row groups whether it holds a changed key, as far as the file's key filter says it; empty without one.
     """
 
-    def __init__(self, opened: OpenFile, net: NetChanges, is_known_to_hold: bool = False) -> None:
-        self._opened, self._net, self._is_known_to_hold = opened, net, is_known_to_hold
+    def __init__(self, opened: OpenFile, net: NetChanges, told: Sequence[bool | None] = ()) -> None:
+        self._opened, self._net, self._told = opened, net, told
         self._start, self._stop = net.slice_for(opened.file) if net.shape.key else (0, 0)
         by_piece = not opened.whole and self._stop - self._start >= BATCH_ROWS
         self._lookup = KeyLookup(net, self._start, self._stop, by_piece)
@@ -141,7 +141,7 @@ class FileMerge:
     def _searched_groups(self) -> GroupSearch:
         if self._groups is None:
             self._lookup.prepare()
-            self._groups = GroupSearch(self._opened, self._opened.shape.key, self._lookup.has_hit, self._is_known_to_hold)
+            self._groups = GroupSearch(self._opened, self._opened.shape.key, self._lookup.has_hit, self._told)
         return self._groups
 
     def _searched(self) -> Iterator[np.ndarray[Any, Any]]:

@@ -25,7 +25,7 @@ from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_batches import batch_rows_of
 from glue_jobs.spark.side_by_side import in_order, read_ahead
 from glue_jobs.spark.stored_groups import StoredGroup
-from glue_jobs.spark.write_files import give_up, write_tables
+from glue_jobs.spark.write_files import WriteOptions, give_up, write_tables
 
 _R = TypeVar("_R")
 
@@ -119,18 +119,19 @@ class MergeTask:
     def _one(self, net: NetChanges, file: DataFile, locate_only: bool, notes: KeyNotes) -> GroupResult:
         """A file that stays a file of its own: its rows go from it to its replacement a piece at a time."""
         opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames, encoded=not locate_only))
-        is_known = notes.is_known_to_hold(opened)
-        merge, tally = FileMerge(opened, net, is_known), Tally()
+        told = notes.told_of(opened)
+        merge, tally = FileMerge(opened, net, told), Tally()
         if locate_only:
             merge.locate(tally)
-        if locate_only or not (self.rewrite_all or is_known or merge.has_hits()):
+        if locate_only or not (self.rewrite_all or told or merge.has_hits()):
             return GroupResult((_result(opened, False, tally, notes.of_searched(opened)),), Written())
         notes.count_hit(file)
-        rows = notes.of_rows()
         pieces = merge.rows(tally) if self.rewrite_all else merge.pieces(tally)
-        with read_ahead(rows.passing_all(pieces), _memory_to_read(opened)) as merged:
-            added = write_tables(self.place, self.shape, file.partition, merged, opened.dictionary, split=False)
-        return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
+        with notes.of_rows() as rows:
+            options = WriteOptions(opened.dictionary, split=False, on_group=rows.cut)
+            with read_ahead(rows.passing(pieces), _memory_to_read(opened)) as merged:
+                added = write_tables(self.place, self.shape, file.partition, merged, options)
+            return GroupResult((_result(opened, True, tally),), Written(tuple(added), notes.of_written(added, rows)))
 
     def _tidied(self, net: NetChanges, tidied: Tidied, notes: KeyNotes, threads: ThreadPoolExecutor) -> Callable[[], GroupResult]:
         """Files that no change needs: one that is gone, damaged or archived keeps them as they are, and the batch is applied."""

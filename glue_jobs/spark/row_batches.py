@@ -31,6 +31,11 @@ def batch_rows_of(parquet: pq.ParquetFile, groups: Sequence[int] | None = None) 
     return min(by_bytes, max(LEAST_BATCH_ROWS, max((group.num_rows for group in chosen), default=0)))
 
 
+def group_rows(parquet: pq.ParquetFile) -> list[int]:
+    """How many rows each row group has."""
+    return [int(parquet.metadata.row_group(number).num_rows) for number in range(parquet.num_row_groups)]
+
+
 def decoded_bytes(parquet: pq.ParquetFile) -> int:
     """Of all rows, before compression but after dictionaries."""
     return sum(parquet.metadata.row_group(at).total_byte_size for at in range(parquet.metadata.num_row_groups))

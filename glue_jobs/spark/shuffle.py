@@ -37,7 +37,7 @@ from glue_jobs.spark.row_balance import check_balance
 from glue_jobs.spark.row_batches import BATCH_ROWS
 from glue_jobs.spark.rows import append_forms, key_names, plain_names, spark_ranked, spark_type, with_forms, without_forms
 from glue_jobs.spark.task_errors import carried_rows
-from glue_jobs.spark.write_files import give_up, write_tables
+from glue_jobs.spark.write_files import WriteOptions, give_up, write_tables
 
 NEW_FILE = -1
 LEAVES, ARRIVES = 3, 4  # operations of a row that changes its partition: dropped here, written there; counted as one update
@@ -299,7 +299,7 @@ class _Rewriter:
         opened = OpenFile.open(self.place, self.shape, file)
         merge, tally = FileMerge(opened, net), Tally()
         if file.size_bytes >= self.place.limits.small_file_bytes:
-            added = write_tables(self.place, self.shape, file.partition, merge.rows(tally), opened.dictionary, split=False)
+            added = write_tables(self.place, self.shape, file.partition, merge.rows(tally), WriteOptions(opened.dictionary, split=False))
             self._check(file, added, tally, 0)
             return file.path, tuple(added), tally.all_hits(), net
         kept = list(merge.rows(tally))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -26,25 +27,30 @@ PIECE_BYTES = 16 * 1024 * 1024
 Rows = Callable[[pa.Table], pa.Table]
 
 
+@dataclass(frozen=True)
+class WriteOptions:
+    """How data files are written. dictionary: the columns that may have one, None for any. split: begin a new file when one has reached the
+    target size. ranged: which of the rows the file's key range is of, None for all; of no row there is none. on_group: told before each row
+    group how many rows it has, and which one it is where it is stored already."""
+
+    dictionary: Sequence[str] | None = None
+    split: bool = True
+    ranged: Rows | None = None
+    on_group: Callable[[int, StoredGroup | None], None] | None = None
+
+
+DEFAULT = WriteOptions()
+
+
 class FileWriter:
     """Writes tables of one partition to as many data files as their size asks for; nothing is completed.
 
-    split: begin a new file when one has reached the target size. ranged: which of the rows the file's key range is of, None for all; of no
-    row there is none. A failed attempt of a task leaves an open upload behind,
-    which nobody sees and a lifecycle rule aborts; where we see the failure we abort it ourselves.
+    A failed attempt of a task leaves an open upload behind, which nobody sees and a lifecycle rule aborts; where we see the failure we
+    abort it ourselves.
     """
 
-    def __init__(
-        self,
-        place: Place,
-        shape: Shape,
-        partition: PartitionValues,
-        dictionary: Sequence[str] | None = None,
-        split: bool = True,
-        ranged: Rows | None = None,
-    ) -> None:
-        self._place, self._shape, self._partition = place, shape, partition
-        self._dictionary, self._split, self._ranged = dictionary, split, ranged
+    def __init__(self, place: Place, shape: Shape, partition: PartitionValues, options: WriteOptions = DEFAULT) -> None:
+        self._place, self._shape, self._partition, self._options = place, shape, partition, options
         self._names = [column.name for column in shape.file_schema]
         self._files: list[DataFile] = []
         self._sink: MultipartWriter | None = None
@@ -77,9 +83,9 @@ class FileWriter:
         if self._sink is None:
             self._open()
         if self._shape.key:
-            self._widen(table if self._ranged is None else self._ranged(table))
+            self._widen(table if self._options.ranged is None else self._options.ranged(table))
         self._writer.write(table.select(self._names), size_bytes)
-        if self._split and self.size_bytes >= self._place.limits.target_file_bytes:
+        if self._options.split and self.size_bytes >= self._place.limits.target_file_bytes:
             self._close()
 
     def _widen(self, rows: pa.Table) -> None:
@@ -100,7 +106,8 @@ class FileWriter:
             self._sink,
             self._shape.file_schema,
             compression=place.compression,
-            dictionary=True if self._dictionary is None else list(self._dictionary),
+            dictionary=True if self._options.dictionary is None else list(self._options.dictionary),
+            on_group=self._options.on_group,
         )
         self._low = self._high = None
 
@@ -166,12 +173,10 @@ def write_tables(
     shape: Shape,
     partition: PartitionValues,
     tables: Iterable[pa.Table | StoredGroup],
-    dictionary: Sequence[str] | None = None,
-    split: bool = True,
-    ranged: Rows | None = None,
+    options: WriteOptions = DEFAULT,
 ) -> list[DataFile]:
     """Write all `tables` (lake columns, one partition) as data files; among them may be row groups that are stored already."""
-    writer = FileWriter(place, shape, partition, dictionary, split, ranged)
+    writer = FileWriter(place, shape, partition, options)
     try:
         for table in tables:
             if isinstance(table, StoredGroup):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glue_jobs.core.collation import collated, parse_collation
 from glue_jobs.core.key_filter import (
@@ -16,8 +19,11 @@ from glue_jobs.core.key_filter import (
     SAMPLE,
     SAMPLED_BYTES,
     SMALL_BYTES,
+    Answer,
     Entry,
     KeyFilter,
+    Section,
+    Span,
     Stored,
     decode,
     encode,
@@ -26,17 +32,21 @@ from glue_jobs.core.key_filter import (
     head_bytes,
     is_filter_name,
     may_pay,
+    section_rows,
     signature,
     to_absorb,
 )
 from glue_jobs.core.record import DataFile
 
 SIGNED = signature(("id",), ("string",))
-FILTERS = [KeyFilter("a=1/x.parquet", 10, 2, "e1", b"first"), KeyFilter("ü.parquet", 20, 3, "", b"second one")]
+FILTERS = [
+    KeyFilter("a=1/x.parquet", 10, 2, "e1", (Section(2, b"first"),)),
+    KeyFilter("ü.parquet", 20, 3, "", (Section(1, b"second"), Section(2, b" one"))),
+]
 
 
 def test_what_is_written_is_read() -> None:
-    """Each filter by its place, with the file that it is of."""
+    """Each filter by its place, with the file that it is of, and its sections."""
     data = encode(SIGNED, FILTERS)
 
     entries = decode(data[: head_bytes(data[:16])], SIGNED)
@@ -45,6 +55,93 @@ def test_what_is_written_is_read() -> None:
     assert [(each.path, each.size_bytes, each.rows, each.etag) for each in entries] == [
         (each.path, each.size_bytes, each.rows, each.etag) for each in FILTERS
     ]
+    assert [tuple(span.section(data[span.start : span.stop]) for span in each.spans) for each in entries] == [
+        each.sections for each in FILTERS
+    ]
+    assert [each.length for each in entries] == [each.length for each in FILTERS]
+
+
+def test_a_section_that_is_not_what_was_written_is_none() -> None:
+    """Whether a byte is another one or is missing."""
+    data = encode(SIGNED, FILTERS)
+    span = decode(data, SIGNED)[1].spans[1]
+
+    assert span.section(b" one") == Section(2, b" one")
+    assert [span.section(wrong) for wrong in (b" onE", b" on", b" one ", b"")] == [None] * 4
+
+
+@pytest.mark.parametrize("sections", [(), (Section(2, b"x"), Section(2, b"y"))])
+def test_sections_of_other_rows_than_the_files_are_not_taken(sections: tuple[Section, ...]) -> None:
+    """Keys of some would be missing, and a change lost."""
+    with pytest.raises(ValueError, match=r"not of the 3 rows of f\.parquet"):
+        decode(encode(SIGNED, [KeyFilter("f.parquet", 10, 3, "", sections)]), SIGNED)
+
+
+def answer(*sections: tuple[int, bool]) -> Answer:
+    """Of a filter with sections of so many rows, which may hold a key or not."""
+    return Answer("o", "e", tuple(Span(rows, 0, 0, 0) for rows, _ in sections), tuple(holds for _, holds in sections))
+
+
+@pytest.mark.parametrize(
+    ("sections", "groups", "told"),
+    [
+        ([(10, True), (10, False), (5, True)], [10, 10, 5], [True, False, True]),
+        ([(20, True), (5, False)], [10, 10, 5], [None, None, False]),
+        ([(20, False), (5, True)], [10, 10, 5], [False, False, True]),
+        ([(4, True), (6, False), (15, False)], [10, 10, 5], [True, False, False]),
+        ([(4, False), (8, True), (13, False)], [10, 10, 5], [None, None, False]),
+        ([(4, True), (8, True), (13, False)], [10, 10, 5], [True, None, False]),
+        ([(10, True), (15, False)], [10, 0, 15], [True, False, False]),
+        ([(25, True)], [10, 0, 15], [None, False, None]),
+        ([(25, True)], [], []),
+    ],
+)
+def test_what_sections_say_of_row_groups(sections: list[tuple[int, bool]], groups: list[int], told: list[bool | None]) -> None:
+    """One whose rows are in no section that may hold a key holds none; one that has all rows of such a section holds one."""
+    assert answer(*sections).of_groups(groups) == tuple(told)
+
+
+@given(st.lists(st.integers(0, 4), max_size=8), st.integers(0, 40), st.randoms(use_true_random=False))
+def test_no_row_group_with_a_key_is_told_to_hold_none(groups: list[int], row: int, choose: Any) -> None:
+    """However rows are cut, and wherever the row with the key is."""
+    total = sum(groups)
+    cuts = sorted({0, total, *(choose.randint(0, total) for _ in range(choose.randint(0, 5)))})
+    sections = [(stop - start, start <= row < stop) for start, stop in itertools.pairwise(cuts)]
+    ends = list(itertools.accumulate(groups))
+
+    told = answer(*sections).of_groups(groups)
+
+    for holds, start, stop in zip(told, [0, *ends][: len(ends)], ends, strict=True):
+        is_there = start <= row < stop
+        assert holds is not False if is_there else holds is not True
+    assert len(told) == len(groups)
+
+
+def test_a_section_is_that_of_a_row_group_only_if_it_has_just_its_rows() -> None:
+    """Else what is kept for the copy of the group would have keys of other rows, or not all of its own."""
+    said = answer((10, False), (10, True), (4, False), (6, False))
+
+    found = [said.span_of([10, 6, 4, 10], number) for number in range(4)]
+
+    assert found == [said.spans[0], None, None, None]
+    assert [said.span_of([10, 10, 10], number) for number in range(3)] == [said.spans[0], said.spans[1], None]
+
+
+@pytest.mark.parametrize(
+    ("groups", "sections"),
+    [
+        ([], []),
+        ([1], [1]),
+        ([5_000, 1_000, 999], [5_000, 1_000, 999]),
+        ([400, 400, 400, 5_000, 1], [1_200, 5_000, 1]),
+        ([600, 5_000, 600], [5_600, 600]),
+        ([0, 0], []),
+    ],
+)
+def test_row_groups_of_few_rows_share_a_section(groups: list[int], sections: list[int]) -> None:
+    """For a file of very many of them is not to have as many sections."""
+    assert section_rows(groups) == sections
+    assert sum(sections) == sum(groups)
 
 
 @pytest.mark.parametrize("size", [0, 5, 15])
@@ -74,7 +171,7 @@ def test_filters_of_another_key_are_none() -> None:
 
 def test_a_filter_is_of_just_these_bytes() -> None:
     """The path with its size, rows and ETag; of a restored file it is the original's, whose ETag is another."""
-    entry = Entry("old", 10, 2, "e1", 0, 5, 1)
+    entry = Entry("old", 10, 2, "e1", (Span(2, 0, 5, 1),))
     file = DataFile("old", 10, 2, "e1")
 
     assert entry.is_of(file)
@@ -149,7 +246,8 @@ def test_a_sample_is_spread_evenly(count: int) -> None:
 
 def stored(key: str, *lengths: int) -> Stored:
     """An object whose filters have these lengths; those of an odd length are of files that are gone."""
-    return Stored(key, sum(lengths) + 100, "", tuple(Entry(f"{key}{at}", 1, 1, "", 0, length, 0) for at, length in enumerate(lengths)))
+    entries = tuple(Entry(f"{key}{at}", 1, 1, "", (Span(1, 0, length, 0),)) for at, length in enumerate(lengths))
+    return Stored(key, sum(lengths) + 100, "", entries)
 
 
 def absorbed(objects: list[Stored], new_bytes: int, most_bytes: int = 10**9) -> str:

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from glue_jobs.aws.objects import list_files, read_bytes
-from glue_jobs.core.key_filter import FOLDER, decode, head_bytes, is_filter_name, signature
+from glue_jobs.core.key_filter import FOLDER, KeyFilter, decode, head_bytes, is_filter_name, signature
 from glue_jobs.core.paths import changes_folder
+from glue_jobs.core.schema import Column
+from glue_jobs.spark.key_filter_bits import hashes_of, sections_of
+from glue_jobs.spark.place import Shape
 from tests.protocol.wire import Request
 from tests.spark.tables import WorkTable
 
@@ -64,6 +68,7 @@ class Source:
         assert self.table.rows() == sorted(self.rows.values(), key=repr)
         self.table.check_folder()
         self.table.check_files(ordered)
+        check_filters(self.table)
 
 
 def filter_keys(table: WorkTable) -> list[str]:
@@ -72,15 +77,35 @@ def filter_keys(table: WorkTable) -> list[str]:
     return [file.key for file in list_files(table.clients.s3, folder.bucket, folder.join(FOLDER).key)]
 
 
+def filters(table: WorkTable) -> list[KeyFilter]:
+    """What stands in them, of a table whose key is `id`."""
+    signed, found = signature(("id",), ("string",)), []
+    for key in filter_keys(table):
+        if not is_filter_name(key[len(changes_folder(table.out_path).key) :]):
+            continue
+        data = read_bytes(table.clients.s3, table.out_path.bucket, key)
+        assert head_bytes(data) <= len(data)
+        for entry in decode(data, signed):
+            sections = [span.section(data[span.start : span.stop]) for span in entry.spans]
+            found.append(KeyFilter(entry.path, entry.size_bytes, entry.rows, entry.etag, tuple(each for each in sections if each)))
+    return found
+
+
 def filtered_paths(table: WorkTable) -> set[str]:
     """The data files that have a filter."""
-    signed, found = signature(("id",), ("string",)), set()
-    for key in filter_keys(table):
-        data = read_bytes(table.clients.s3, table.out_path.bucket, key)
-        assert is_filter_name(key[len(changes_folder(table.out_path).key) :])
-        assert head_bytes(data) <= len(data)
-        found |= {entry.path for entry in decode(data, signed)}
-    return found
+    return {each.path for each in filters(table)}
+
+
+def check_filters(table: WorkTable) -> None:
+    """Those of the table's files have all keys of the rows that they say, and no others: else a change would be lost, or files opened."""
+    shape = Shape("t", (Column("id", "string"),), ("id",))
+    for each in filters(table):
+        if each.path not in table.snapshot().files:
+            continue
+        data = read_bytes(table.clients.s3, table.out_path.bucket, table.out_path.key + each.path)
+        keys = pq.read_table(pa.BufferReader(data), columns=["id"], partitioning=None)
+        expected = sections_of([hashes_of(keys, shape)], [section.rows for section in each.sections])
+        assert expected == each.sections, each.path
 
 
 def of_filters(request: Request) -> bool:

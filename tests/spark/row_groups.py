@@ -6,8 +6,11 @@ import io
 from contextlib import nullcontext
 from typing import Any
 
+import pytest
+
 from glue_jobs.aws.copies import ObjectRange, Source
 from glue_jobs.core.schema import Schema
+from glue_jobs.spark import data_files, open_file
 from glue_jobs.spark.data_files import read_data_file, stored_footer
 from glue_jobs.spark.stored_groups import StoredGroup, described_groups
 
@@ -31,3 +34,9 @@ def range_in_memory(data: bytes, start: int, stop: int) -> ObjectRange:
         return nullcontext([data[first:middle], data[middle:end]])
 
     return ObjectRange(Source("lake", "in-memory", None, None), start, stop, read)
+
+
+def make_small_groups(monkeypatch: pytest.MonkeyPatch, rows: int = 50) -> None:
+    """Data files have row groups of so many rows, which may go to another file as they stand."""
+    monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", rows)
+    monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,7 @@ from glue_jobs.aws.objects import file_changed, read_bytes
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark import data_files, open_file
+from glue_jobs.spark import open_file
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_files import read_data_file
 from glue_jobs.spark.group_search import GroupSearch
@@ -28,8 +29,9 @@ from glue_jobs.spark.place import Shape
 from glue_jobs.spark.stored_groups import StoredGroup, described_groups, footer_of
 from tests.protocol.runs import die, run_on
 from tests.protocol.wire import Request, Wire, once
+from tests.spark.row_groups import make_small_groups
 from tests.spark.tables import WorkTable
-from tests.spark.test_stored_groups import GROUP, SCHEMA, rows
+from tests.spark.test_stored_groups import SCHEMA, rows
 from tests.work_tables import MakeTable
 
 IN_PIECES = {"stream_file_bytes": "0", "small_file_bytes": "0"}
@@ -37,8 +39,7 @@ IN_PIECES = {"stream_file_bytes": "0", "small_file_bytes": "0"}
 
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", GROUP)
-    monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
+    make_small_groups(monkeypatch)
 
 
 @pytest.fixture(params=[False, True], ids=["sent", "copied"])
@@ -261,31 +262,50 @@ def test_a_file_with_an_empty_row_group_is_not_taken_for_one_with_a_hit(monkeypa
 
 
 @pytest.mark.parametrize(
-    ("wanted", "is_known", "runs", "last_is_searched"),
+    ("told", "runs", "searched"),
     [
-        ({25}, True, [10, 10, [2]], False),  # where else?
-        ({25}, False, [10, 10, [2]], True),
-        ({5, 25}, True, [[0], 10, [2]], True),
-        ({5}, True, [[0], 10, 10], True),
-        (set(), True, [10, 10, [2]], False),  # a key filter is wrong once in millions of keys: rows are written anew as they are
-        (set(), False, [10, 10, 10], True),
+        ((), [10, [1], 10], [0, 1, 2]),
+        ((False, True, False), [10, [1], 10], []),
+        ((False, None, None), [10, [1], 10], [1, 2]),
+        ((True, None, False), [[0, 1], 10], [1]),
+        ((True, False, False), [[0], 10, 10], []),  # as it says, so it is: it may say that a key is there that is not
     ],
 )
-def test_the_last_row_group_of_a_file_that_holds_a_key_is_not_searched_if_no_other_has_it(
-    monkeypatch: pytest.MonkeyPatch, wanted: set[int], is_known: bool, runs: list[Any], last_is_searched: bool
+def test_a_row_group_is_searched_only_where_its_keys_are_not_known(
+    monkeypatch: pytest.MonkeyPatch, told: tuple[bool | None, ...], runs: list[Any], searched: list[int]
 ) -> None:
+    """What the file's key filter says needs no reading of keys."""
     monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
-    searched: list[int] = []
+    looked_at: list[int] = []
 
     def has_hit(keys: pa.Table) -> bool:
-        searched.extend(keys["n"].to_pylist())
-        return not wanted.isdisjoint(keys["n"].to_pylist())
+        looked_at.append(keys["n"][0].as_py() // 10)
+        return 15 in keys["n"].to_pylist()
 
     opened = opened_in_pieces(rows(0, 10), rows(10, 20), rows(20, 30))
-    found = GroupSearch(opened, ["n"], has_hit, is_known)
+    bounded = replace(opened, file=replace(opened.file, low=(0,), high=(29,)))
+    found = list(GroupSearch(bounded, ["n"], has_hit, told).runs())
 
-    assert [run.rows if isinstance(run, StoredGroup) else run for run in found.runs()] == runs
-    assert (29 in searched) == last_is_searched
+    assert [run.rows if isinstance(run, StoredGroup) else run for run in found] == runs
+    assert sorted(looked_at) == searched
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_searched"),
+    [((0,), (29,), False), ((0,), None, True), (None, (29,), True), ((), (29,), True)],
+)
+def test_a_row_group_that_goes_as_it_stands_has_a_key_range_around_its_keys(
+    monkeypatch: pytest.MonkeyPatch, low: Any, high: Any, is_searched: bool
+) -> None:
+    """That of the file; where its record has not the whole of it, that of the keys, which are read: a range too narrow loses a change."""
+    monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
+    opened = opened_in_pieces(rows(0, 10), rows(10, 20), rows(20, 30))
+    bounded = replace(opened, file=replace(opened.file, low=low, high=high))
+
+    first, *_ = GroupSearch(bounded, ["n"], lambda _: False, (False, True, True)).runs()
+
+    assert isinstance(first, StoredGroup)
+    assert (first.low, first.high) == (((0,), (9,)) if is_searched else ((0,), (29,)))
 
 
 @pytest.mark.parametrize("primary_key", ["id", "name", "name,id"])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from glue_jobs.core.collation import collated, parse_collation
 from glue_jobs.core.schema import Column
-from glue_jobs.spark.key_filter_bits import hashes_of, may_hold, packed
+from glue_jobs.spark.key_filter_bits import hashes_of, may_hold, packed, sections_of
 from glue_jobs.spark.place import Shape
 
 EPOCH = dt.datetime(1970, 1, 1)
@@ -173,3 +173,24 @@ def test_any_number_of_keys(count: int) -> None:
     assert data is not None
     assert all(may_hold(data, hashes_of(table.slice(at, 1), shape)) for at in range(count))
     assert not may_hold(data, hashes_of(table_of(shape, [(-5,)]), shape))
+
+
+def test_sections_have_the_keys_of_the_rows_of_their_row_groups() -> None:
+    """However the hashes came."""
+    hashes = np.arange(5000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    parts = [hashes[:1], hashes[1:1500], hashes[1500:1500], hashes[1500:4999], hashes[4999:]]
+
+    found = sections_of(parts, [1000, 500, 600, 2900])
+
+    assert found is not None
+    assert [each.rows for each in found] == [1000, 1100, 2900]
+    assert [each.data for each in found] == [packed([part]) for part in (hashes[:1000], hashes[1000:2100], hashes[2100:])]
+
+
+def test_hashes_of_other_rows_than_those_of_the_file_make_no_filter() -> None:
+    """It would lack a key, and a change would be lost."""
+    hashes = np.arange(100, dtype=np.uint64)
+
+    assert [sections_of([hashes], groups) for groups in ([99], [101], [], [50, 49])] == [None] * 4
+    assert sections_of([], []) is None
+    assert sections_of([np.zeros(300, np.uint64)], [300]) is None, "too many that are one"

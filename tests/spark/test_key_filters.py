@@ -57,10 +57,11 @@ def test_first_filters_keep_to_their_bytes_and_to_whole_files() -> None:
     hashes, file = np.arange(100, dtype=np.uint64), DataFile("a.parquet", 1000, 100, low=(0,), high=(9,))
     few, enough = FirstFilters(shape, 10), FirstFilters(shape, 10_000)
 
-    few.note(file, [hashes])
-    enough.note(file, [hashes[:99]])
+    few.note(file, [hashes], [100])
+    enough.note(file, [hashes[:99]], [100])
+    enough.note(file, [hashes[:99]], [99])
     for number in range(16):
-        enough.note(replace(file, path=f"{number}.parquet"), [hashes[:50], hashes[50:]])
+        enough.note(replace(file, path=f"{number}.parquet"), [hashes[:50], hashes[50:]], [30, 70])
 
     assert few.made() == []
     assert [each.path for each in enough.made()] == [f"{number}.parquet" for number in range(16)]

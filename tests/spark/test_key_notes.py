@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,9 +11,10 @@ import pytest
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column
 from glue_jobs.spark import key_notes
-from glue_jobs.spark.key_filter_bits import hashes_of, may_hold
+from glue_jobs.spark.key_filter_bits import hashes_of, may_hold, packed
 from glue_jobs.spark.key_notes import SLACK_BYTES, KeyNotes, NotedRows, Noting
 from glue_jobs.spark.place import Shape
+from glue_jobs.spark.stored_groups import StoredGroup
 
 SHAPE = Shape("t", (Column("id", "bigint"),), ("id",))
 PIECES = [pa.table({"id": pa.array(range(at, at + 10), pa.int64())}) for at in (0, 10)]
@@ -28,46 +31,84 @@ def noted(notes: KeyNotes) -> NotedRows:
     return rows
 
 
+def stored(rows: int, data: bytes | None) -> StoredGroup:
+    """A row group of so many rows, of whose keys this is kept."""
+    return StoredGroup(rows, (), (), None, lambda: data, None)  # type: ignore[arg-type]
+
+
 def test_the_filter_of_what_is_written_holds_its_keys() -> None:
     notes = KeyNotes(SHAPE, Noting(1000))
-    rows = noted(notes)
 
-    (found,) = notes.of_written([WRITTEN], rows)
+    (found,) = notes.of_written([WRITTEN], noted(notes))
+    several = notes.of_written([WRITTEN, WRITTEN], noted(notes))
 
     assert found.path == WRITTEN.path
-    assert all(may_hold(found.data, hashes_of(piece.slice(at, 1), SHAPE)) for piece in PIECES for at in range(10))
-    assert not may_hold(found.data, np.array([1, 2, 3], np.uint64))
-    assert notes.of_written([WRITTEN, WRITTEN], rows) == (), "which file took which row is not known"
+    (section,) = found.sections
+    assert section.rows == 20
+    assert all(may_hold(section.data, hashes_of(piece.slice(at, 1), SHAPE)) for piece in PIECES for at in range(10))
+    assert not may_hold(section.data, np.array([1, 2, 3], np.uint64))
+    assert several == (), "which file took which row is not known"
 
 
-def test_a_filter_that_is_made_beside_the_writing_is_the_same() -> None:
-    notes, beside = KeyNotes(SHAPE, Noting(1000)), KeyNotes(SHAPE, Noting(1000))
-    rows = beside.of_rows()
-    assert list(rows.passing_all(PIECES)) == PIECES
+@pytest.mark.parametrize(("least", "sections"), [(1, [4, 10, 6, 5]), (7, [14, 6, 5])])
+def test_each_row_group_has_a_section(monkeypatch: pytest.MonkeyPatch, least: int, sections: list[int]) -> None:
+    """However rows came, while they are written; a stored one that which it had. Those of few rows share one."""
+    monkeypatch.setattr(key_notes, "LEAST_SECTION_ROWS", least)
+    notes, group = KeyNotes(SHAPE, Noting(1000)), stored(5, b"as it was")
 
-    assert beside.of_written([WRITTEN], rows) == notes.of_written([WRITTEN], noted(notes)) != ()
+    with notes.of_rows() as rows:
+        passing = rows.passing([*PIECES, group])
+        next(passing)
+        rows.cut(4, None)
+        assert list(passing)[-1] is group
+        for count, which in ((10, None), (6, None), (5, group)):
+            rows.cut(count, which)
+        (found,) = notes.of_written([replace(WRITTEN, rows=25)], rows)
+
+    assert [each.rows for each in found.sections] == sections
+    assert found.sections[-1].data == b"as it was"
+    keys = pa.concat_tables(PIECES)
+    start = 0
+    for each in found.sections[:-1]:
+        assert each.data == packed([hashes_of(keys.slice(start, each.rows), SHAPE)])
+        start += each.rows
+
+
+def test_a_stored_row_group_without_a_section_leaves_the_file_without_a_filter() -> None:
+    """Of its keys nothing would be known."""
+    notes, group = KeyNotes(SHAPE, Noting(1000)), stored(5, None)
+
+    with notes.of_rows() as rows:
+        list(rows.passing([*PIECES, group]))
+        rows.cut(20, None)
+        rows.cut(5, group)
+        assert notes.of_written([replace(WRITTEN, rows=25)], rows) == ()
 
 
 @pytest.mark.parametrize("written", [DataFile("written.parquet", 100, 19), DataFile("written.parquet", 100, 21)])
 def test_a_file_of_other_rows_than_were_noted_has_no_filter(written: DataFile) -> None:
     """It would lack a key, and a change would be lost."""
     notes = KeyNotes(SHAPE, Noting(1000))
-    beside = notes.of_rows()
-    list(beside.passing_all(PIECES))
+    with notes.of_rows() as in_groups:
+        list(in_groups.passing(PIECES))
+        in_groups.cut(written.rows, None)
+        assert notes.of_written([written], in_groups) == ()
 
     assert notes.of_written([written], noted(notes)) == ()
-    assert notes.of_written([written], beside) == ()
 
 
 def test_rows_of_which_some_are_not_noted_make_no_filter() -> None:
+    """Also if later ones would be again."""
     notes = KeyNotes(SHAPE, Noting(1000))
-    beside = notes.of_rows()
-    passing = beside.passing_all(PIECES)
+    rows = notes.of_rows()
+    passing = rows.passing([*PIECES, *PIECES])
     next(passing)
     notes.count_hit(searched(SLACK_BYTES + 1))
+    next(passing)
+    notes.count_hit(searched(-SLACK_BYTES))
     list(passing)
 
-    assert notes.of_written([WRITTEN], beside) == ()
+    assert notes.of_written([replace(WRITTEN, rows=40)], rows) == ()
 
 
 @pytest.mark.parametrize("noting", [Noting(), Noting(10)])
@@ -83,10 +124,10 @@ def test_a_large_file_with_a_changed_key_ends_the_hashing() -> None:
     for each in (notes, others):
         each.count_hit(searched(SLACK_BYTES + 1))
 
-    assert noted(notes).hashes == []
-    assert len(noted(others).hashes) == 2
+    assert noted(notes).held == 0
+    assert noted(others).held == 20
     others.count_hit(searched(SLACK_BYTES))
-    assert noted(others).hashes == []
+    assert noted(others).held == 0
 
 
 def test_rows_too_many_for_a_filter_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,5 +136,5 @@ def test_rows_too_many_for_a_filter_are_not_held(monkeypatch: pytest.MonkeyPatch
 
     rows = noted(notes)
 
-    assert rows.hashes == []
+    assert rows.held == 0
     assert notes.of_written([WRITTEN], rows) == ()

@@ -129,6 +129,8 @@ class NotedRows:
 
     def cut(self, rows: int, stored: StoredGroup | None) -> None:
         """Of what has passed, the next so many rows become a row group, or a stored one does."""
+        if not self._is_whole:
+            return
         if self._threads is None:
             self._threads = ThreadPoolExecutor(1, thread_name_prefix="filter")
         if stored is not None:

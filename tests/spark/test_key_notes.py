@@ -85,6 +85,23 @@ def test_a_stored_row_group_without_a_section_leaves_the_file_without_a_filter()
         assert notes.of_written([replace(WRITTEN, rows=25)], rows) == ()
 
 
+@pytest.mark.parametrize("noting", [Noting(), Noting(1000)])
+def test_nothing_is_asked_of_a_stored_row_group_where_no_filter_is_made(noting: Noting) -> None:
+    """Its keys would be read for nothing."""
+    asked: list[int] = []
+    group = replace(stored(5, None), key_filter=lambda: asked.append(1))
+    notes = KeyNotes(SHAPE, noting)
+    notes.count_hit(searched(SLACK_BYTES + 1))
+
+    with notes.of_rows() as rows:
+        list(rows.passing([*PIECES, group]))
+        rows.cut(20, None)
+        rows.cut(5, group)
+        assert notes.of_written([replace(WRITTEN, rows=25)], rows) == ()
+
+    assert asked == []
+
+
 @pytest.mark.parametrize("written", [DataFile("written.parquet", 100, 19), DataFile("written.parquet", 100, 21)])
 def test_a_file_of_other_rows_than_were_noted_has_no_filter(written: DataFile) -> None:
     """It would lack a key, and a change would be lost."""

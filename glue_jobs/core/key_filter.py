@@ -37,7 +37,7 @@ MOST_ROWS_A_FILE, ROWS_A_CHANGE = 8, 100  # changed keys for each candidate, row
 # the others, hardly a file is without a changed key
 MOST_FILE_ROWS = 8_000_000  # of a file that gets a filter: the hashes of its keys are held in memory, 8 bytes each
 ROW_BYTES = 5  # a filter has about four for each row of its file, and never more than this for two rows and more
-LEAST_SECTION_ROWS = 1000  # the rows of smaller row groups share a section
+LEAST_SECTION_ROWS = 65_536  # the rows of smaller row groups share a section: each is asked about all keys of a batch
 SAMPLE, SAMPLED_BYTES = 32, 16 * 1024 * 1024  # filters that are looked at first, and their bytes, at most
 LEAST_SAMPLE = 2  # however large they are
 SPREAD_SAMPLE = 200  # files of which is counted how many keys or ranges meet them

@@ -56,7 +56,8 @@ class GroupSearch:
     def _stored(self, number: int, found: Range) -> StoredGroup:
         opened, described = self.opened, self.opened.storable[number]
         object_range = opened.range_of(described.start, described.stop)
-        return StoredGroup(self._rows(number), *found, described, partial(opened.group_filter, number), object_range)
+        keys = partial(opened.group_hashes, number), partial(opened.group_section, number)
+        return StoredGroup(self._rows(number), *found, described, *keys, object_range)
 
     @contextmanager
     def _searched(self) -> Iterator[Iterator[tuple[int, Range | None]]]:
@@ -84,7 +85,8 @@ class GroupSearch:
         return None if told else around or self._search(number)
 
     def _file_range(self) -> Range | None:
-        """That of all rows, around those of each row group; None where the record has not the whole of it."""
+        """That of all rows, around those of each row group; None where the record has not the whole of it. A file of such row groups keeps
+        it when the rows at its ends are gone: where filters are asked, ranges tell files apart no better for it."""
         file, types = self.opened.file, self.opened.shape.key_types
         low, high = decode_bound(types, file.low), decode_bound(types, file.high)
         return (low, high) if low and high and len(low) == len(high) == len(types) else None

@@ -14,8 +14,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from glue_jobs.aws.objects import read_bytes
 from glue_jobs.core.errors import DmslakeError
-from glue_jobs.core.key_filter import LEAST_SECTION_ROWS, MOST_FILE_ROWS, ROW_BYTES, Answer, KeyFilter, Section
+from glue_jobs.core.key_filter import LEAST_SECTION_ROWS, MOST_FILE_ROWS, ROW_BYTES, Answer, KeyFilter, Section, Span
 from glue_jobs.core.record import DataFile
+from glue_jobs.spark.kept_property import kept_property
 from glue_jobs.spark.key_filter_bits import Hashes, HashQueue, hashes_of, packed, sections_of
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Shape
@@ -44,25 +45,31 @@ class NotingFile(OpenFile):
             yield rows
             hashes.append(hashes_of(rows, self.shape))
 
-    def group_filter(self, number: int) -> bytes | None:
-        """Keys are not read for it where a filter has them, nor where the row group was searched in vain."""
-        told = self._told(number)
-        if told is not None:
-            return told
+    def group_hashes(self, number: int) -> Iterator[Hashes]:
+        """A row group that was searched in vain is not read again. Its hashes are the caller's then."""
         hashes = self.noted.pop(number, [])
-        return packed(hashes) if sum(map(len, hashes)) == group_rows(self.parquet)[number] else super().group_filter(number)
+        return iter(hashes) if sum(map(len, hashes)) == group_rows(self.parquet)[number] else super().group_hashes(number)
 
-    def _told(self, number: int) -> bytes | None:
-        """The section that the file's filter has of a row group. One that can't be read any more is made anew."""
+    def group_section(self, number: int) -> bytes | None:
+        """That of the file's own filter, if it has one of just this row group."""
         span = None if self.answer is None else self.answer.span_of(group_rows(self.parquet), number)
-        if span is None or self.answer is None:
-            return None
+        kept = None if span is None else self._kept.get(span)
+        return super().group_section(number) if kept is None else kept
+
+    @kept_property
+    def _kept(self) -> dict[Span, bytes]:
+        """The sections of row groups that hold no changed key, with one request. What can't be read any more is made anew."""
+        answer = self.answer
+        clean = [span for span, holds in zip(answer.spans, answer.holds, strict=True) if not holds] if answer else []
+        if not answer or not clean:
+            return {}
+        start, stop = clean[0].start, clean[-1].stop
         try:
-            bucket, key, etag = self.place.lake.bucket, self.answer.key, self.answer.etag
-            section = span.section(read_bytes(self.place.s3, bucket, key, start=span.start, stop=span.stop, etag=etag))
+            data = read_bytes(self.place.s3, self.place.lake.bucket, answer.key, start=start, stop=stop, etag=answer.etag)
         except TROUBLE:
-            return None
-        return None if section is None else section.data
+            return {}
+        sections = {span: span.section(data[span.start - start : span.stop - start]) for span in clean}
+        return {span: section.data for span, section in sections.items() if section is not None}
 
     def sections(self) -> tuple[Section, ...] | None:
         """Of all that was read, if these are the keys of all rows; once."""
@@ -89,7 +96,7 @@ class NotedRows:
     """Hashes the keys of rows on their way to one file, as long as `is_noting` says so, and they are not too many for a filter.
 
     Rows pass in one thread and are written in another, which says what becomes a row group (`cut`). The filter's sections are made beside
-    both; who leaves the context waits for them.
+    both; who leaves the context waits for them. Without a word of row groups, as of small files, there is one, which is made at the end.
     """
 
     def __init__(self, shape: Shape, is_noting: Callable[[], bool]) -> None:
@@ -109,23 +116,24 @@ class NotedRows:
         if self._threads is not None:
             self._threads.shutdown(wait=True, cancel_futures=True)
 
-    @property
-    def held(self) -> int:
-        """Rows whose hashes wait for the end of their row group."""
-        return len(self._hashes)
-
     def passing(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """The tables and stored row groups as they are."""
         for piece in pieces:
             self._rows += piece.rows if isinstance(piece, StoredGroup) else piece.num_rows
             self._is_whole = self._is_whole and self._rows <= MOST_FILE_ROWS and self._is_noting()
-            hashes = hashes_of(piece, self._shape) if self._is_whole and not isinstance(piece, StoredGroup) else None
+            hashes = self._hashed(piece) if self._is_whole else []
             with self._lock:
-                if hashes is not None:
-                    self._hashes.put(hashes)
-                elif not self._is_whole:
+                for each in hashes:
+                    self._hashes.put(each)
+                if not self._is_whole:
                     self._hashes.clear()
             yield piece
+
+    def _hashed(self, piece: pa.Table | StoredGroup) -> list[Hashes]:
+        """Nothing of a stored row group that has a section of its own."""
+        if not isinstance(piece, StoredGroup):
+            return [hashes_of(piece, self._shape)]
+        return [] if piece.rows >= LEAST_SECTION_ROWS else list(piece.key_hashes())
 
     def cut(self, rows: int, stored: StoredGroup | None) -> None:
         """Of what has passed, the next so many rows become a row group, or a stored one does."""
@@ -133,9 +141,9 @@ class NotedRows:
             return
         if self._threads is None:
             self._threads = ThreadPoolExecutor(1, thread_name_prefix="filter")
-        if stored is not None:
+        if stored is not None and rows >= LEAST_SECTION_ROWS:
             self._end_section()
-            self._sections.append((rows, self._threads.submit(stored.key_filter).result))
+            self._sections.append((rows, self._threads.submit(stored.key_section).result))
             return
         with self._lock:
             self._begun += self._hashes.take(rows)
@@ -149,13 +157,17 @@ class NotedRows:
             self._sections.append((sum(map(len, parts)), make if self._threads is None else self._threads.submit(make).result))
 
     def sections(self, rows: int) -> tuple[Section, ...] | None:
-        """Of the filter of what has passed, for a file of so many rows; once. None if these are not all that were noted: without one of its
-        keys a filter would lose a change."""
+        """Of the filter of what has passed, for a file of so many rows; once. None if these are not all that were noted, because without
+        one of its keys a filter would lose a change; and where the keys of a stored row group can't be had: the rows are written all the
+        same."""
         self._begun += self._hashes.take(self._rows)
         self._end_section()
-        if not self._is_whole or not rows == self._rows == sum(count for count, _ in self._sections):
+        if not self._is_whole or not rows or not rows == self._rows == sum(count for count, _ in self._sections):
             return None
-        made = [(count, make()) for count, make in self._sections]
+        try:
+            made = [(count, make()) for count, make in self._sections]
+        except TROUBLE:
+            return None
         sections = tuple(Section(count, data) for count, data in made if data is not None)
         return sections if len(sections) == len(made) else None
 

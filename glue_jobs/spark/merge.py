@@ -83,7 +83,7 @@ def merge_net_changes(
     used = {task.absorber.path for task in inserts if task.absorber}
     inserts += _rewrites_of_idle_absorbers(results, absorbers, used, rewrite_all)
     useful = found.is_useful(sum(1 for result in results if len(result.hits)))
-    noting = found.noting(len(inserts)) if useful else Noting()
+    noting = replace(found.noting(len(inserts)), known={}) if useful else Noting()
     written = [group.written for group in done] + engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
     engine.drop(shared)  # a backlog has many batches, and a node one disk
     merged = replace(_outcome(net, results, inserts, written, useful), details=_of_tidied(tidied, done))

@@ -18,6 +18,7 @@ from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.verify import change_in_name
 from glue_jobs.spark.arrow_types import conform
+from glue_jobs.spark.column_hashes import Hashes
 from glue_jobs.spark.data_files import ROW_GROUP_BYTES, dictionary_columns, read_columns, read_data_file, read_rows, stored_footer
 from glue_jobs.spark.kept_property import kept_property
 from glue_jobs.spark.key_filter_bits import hashes_of, packed
@@ -86,9 +87,13 @@ class OpenFile:
         else:
             yield from self.some_columns(self.shape.key, groups)
 
-    def group_filter(self, number: int) -> bytes | None:
-        """What key filters keep of the keys of a row group, of a file that does not lie in memory."""
-        return packed([hashes_of(rows, self.shape) for rows in self.some_columns(self.shape.key, [number])])
+    def group_hashes(self, number: int) -> Iterator[Hashes]:
+        """Of the keys of a row group, for key filters; of a file that does not lie in memory."""
+        return (hashes_of(rows, self.shape) for rows in self.some_columns(self.shape.key, [number]))
+
+    def group_section(self, number: int) -> bytes | None:
+        """What key filters keep of the keys of a row group."""
+        return packed(list(self.group_hashes(number)))
 
     def some_columns(self, names: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
         """Some of the table's columns, as `batches` has all. groups: row groups, None for all or where the file is in memory."""

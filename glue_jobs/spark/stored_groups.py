@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from glue_jobs.aws.copies import ObjectRange
 from glue_jobs.core.keys import Bound
 from glue_jobs.spark.arrow_writer import is_by_arrow
+from glue_jobs.spark.column_hashes import Hashes
 from glue_jobs.spark.thrift_compact import I16, I64, LIST, STRUCT, Struct, read_struct, write_struct
 
 # Smaller ones are decoded: together with what is written before them they become larger ones, and a request is not worth their bytes.
@@ -44,14 +45,15 @@ class Described:
 
 @dataclass(frozen=True)
 class StoredGroup:
-    """A row group without a changed key, and where its bytes are. low, high: of its keys, or around them. key_filter: what a key filter
-    keeps of its keys, None where that can't be made."""
+    """A row group without a changed key, and where its bytes are. low, high: of its keys, or around them. key_hashes: of all its rows, some
+    at a time; key_section: what a key filter keeps of them, None where that can't be made."""
 
     rows: int
     low: Bound
     high: Bound
     described: Described
-    key_filter: Callable[[], bytes | None]
+    key_hashes: Callable[[], Iterable[Hashes]]
+    key_section: Callable[[], bytes | None]
     object_range: ObjectRange
 
 

@@ -132,14 +132,14 @@ def test_a_section_is_that_of_a_row_group_only_if_it_has_just_its_rows() -> None
     [
         ([], []),
         ([1], [1]),
-        ([5_000, 1_000, 999], [5_000, 1_000, 999]),
-        ([400, 400, 400, 5_000, 1], [1_200, 5_000, 1]),
-        ([600, 5_000, 600], [5_600, 600]),
+        ([500_000, 65_536, 65_535], [500_000, 65_536, 65_535]),
+        ([30_000, 30_000, 30_000, 500_000, 1], [90_000, 500_000, 1]),
+        ([60_000, 500_000, 60_000], [560_000, 60_000]),
         ([0, 0], []),
     ],
 )
 def test_row_groups_of_few_rows_share_a_section(groups: list[int], sections: list[int]) -> None:
-    """For a file of very many of them is not to have as many sections."""
+    """Each section of a file is asked about all keys of a batch."""
     assert section_rows(groups) == sections
     assert sum(sections) == sum(groups)
 

@@ -48,7 +48,7 @@ for name in ("newest", "own"):
         if number in (0, 2):
             read = lambda start, stop, data=data: nullcontext([data[start:stop]])
             object_range = ObjectRange(Source("lake", name, None, None), group.start, group.stop, read)
-            pieces[number] = StoredGroup(pieces[number].num_rows, (), (), group, list, object_range)
+            pieces[number] = StoredGroup(pieces[number].num_rows, (), (), group, list, lambda: None, object_range)
     assert [isinstance(piece, StoredGroup) for piece in pieces] == [True, False, True, False], name
     write(f"{name}-copied.parquet", pieces)
 print(pa.__version__)

@@ -23,7 +23,7 @@ def stored_group(data: bytes, number: int, schema: Schema, low: Any = (), high: 
     described = described_groups(footer)[number]
     start, stop = described.start, described.stop
     rows = parquet.metadata.row_group(number).num_rows
-    return StoredGroup(rows, low, high, described, list, range_in_memory(data, start, stop))
+    return StoredGroup(rows, low, high, described, list, lambda: None, range_in_memory(data, start, stop))
 
 
 def range_in_memory(data: bytes, start: int, stop: int) -> ObjectRange:

@@ -177,14 +177,14 @@ def test_any_number_of_keys(count: int) -> None:
 
 def test_sections_have_the_keys_of_the_rows_of_their_row_groups() -> None:
     """However the hashes came."""
-    hashes = np.arange(5000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    parts = [hashes[:1], hashes[1:1500], hashes[1500:1500], hashes[1500:4999], hashes[4999:]]
+    hashes = np.arange(300_000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    parts = [hashes[:1], hashes[1:150_000], hashes[150_000:150_000], hashes[150_000:299_999], hashes[299_999:]]
 
-    found = sections_of(parts, [1000, 500, 600, 2900])
+    found = sections_of(parts, [100_000, 50_000, 60_000, 90_000])
 
     assert found is not None
-    assert [each.rows for each in found] == [1000, 1100, 2900]
-    assert [each.data for each in found] == [packed([part]) for part in (hashes[:1000], hashes[1000:2100], hashes[2100:])]
+    assert [each.rows for each in found] == [100_000, 110_000, 90_000]
+    assert [each.data for each in found] == [packed([part]) for part in (hashes[:100_000], hashes[100_000:210_000], hashes[210_000:])]
 
 
 def test_hashes_of_other_rows_than_those_of_the_file_make_no_filter() -> None:

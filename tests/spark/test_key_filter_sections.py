@@ -16,7 +16,8 @@ from glue_jobs.core import key_filter
 from glue_jobs.core.key_filter import Answer
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.spark import key_notes, open_file
-from glue_jobs.spark.key_notes import NotingFile
+from glue_jobs.spark.key_notes import KeyNotes, NotingFile
+from glue_jobs.spark.open_file import OpenFile
 from tests.spark.filtered_tables import COLUMNS, Row, check_filters, filter_keys, filters
 from tests.spark.row_groups import make_small_groups
 from tests.spark.tables import WorkTable
@@ -114,11 +115,11 @@ def test_a_new_row_is_in_the_filter_of_the_file_that_it_goes_to(table: WorkTable
     check_filters(table)
 
 
-LOSSES: dict[str, Callable[[WorkTable, Answer], Answer]] = {
-    "gone": lambda table, answer: replace(answer, key=answer.key + "x"),
-    "another object": lambda table, answer: replace(answer, etag="0" * 32),
+LOSSES: dict[str, Callable[[Answer], Answer]] = {
+    "gone": lambda answer: replace(answer, key=answer.key + "x"),
+    "another object": lambda answer: replace(answer, etag="0" * 32),
     # S3 never has them under the same ETag: here the checksum is another one.
-    "other bytes": lambda table, answer: replace(answer, spans=tuple(replace(span, crc=span.crc ^ 1) for span in answer.spans)),
+    "other bytes": lambda answer: replace(answer, spans=tuple(replace(span, crc=span.crc ^ 1) for span in answer.spans)),
 }
 
 
@@ -130,12 +131,13 @@ def test_what_a_filter_no_longer_tells_is_read_from_the_file(
     rows = in_order(table, source, 1)
     change(table, ("D", rows[255]))
     read.clear()
-    told = NotingFile._told
-    monkeypatch.setattr(
-        NotingFile,
-        "_told",
-        lambda self, number: told(replace(self, answer=self.answer and LOSSES[loss](table, self.answer)), number),
-    )
+    watch = KeyNotes.watch
+
+    def watched(self: KeyNotes, opened: OpenFile) -> OpenFile:
+        found = watch(self, opened)
+        return replace(found, answer=LOSSES[loss](found.answer)) if isinstance(found, NotingFile) and found.answer else found
+
+    monkeypatch.setattr(KeyNotes, "watch", watched)
 
     change(table, ("D", rows[220]))
 
@@ -173,4 +175,56 @@ def test_a_batch_asks_for_a_part_of_the_filter_of_what_it_copies(table: WorkTabl
         change(table, ("D", rows[220]))
 
     asked = [key for operation, key in requests if operation == "GetObject" and key.startswith(folder) and key.endswith(".keys")]
-    assert len(asked) == 1 + 9, "the whole small object, and a section for each copied row group"
+    assert len(asked) == 2, "the small object as a whole, and the sections of the row groups that are copied"
+
+
+def test_small_row_groups_share_a_section_and_are_searched(
+    table: WorkTable, source: list[Row], read: list[tuple[bool, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of which the filter does not say which of them holds the key. They are copied as well, and the filter is whole."""
+    for module in (key_filter, key_notes):
+        monkeypatch.setattr(module, "LEAST_SECTION_ROWS", 2 * GROUP)
+    rows = in_order(table, source, 1)
+    change(table, ("D", rows[255]))
+    read.clear()
+
+    change(table, ("D", rows[220]))
+
+    asked = sorted({number for is_keys, number in read if is_keys})
+    assert [number for is_keys, number in read if not is_keys] == [4]
+    assert 4 in asked
+    assert table.rows() == sorted((row for row in source if row not in (rows[255], rows[220])), key=repr)
+    check_filters(table)
+    assert {sum(each.rows for each in one.sections) for one in filters(table)} <= {ROWS, ROWS - 1, ROWS - 2}
+
+
+@pytest.mark.parametrize(("primary_key", "collation"), [("id,name", ""), ("name,id", ""), ("id", "ci")])
+def test_row_groups_are_told_apart_by_any_key(new_table: MakeTable, source: list[Row], primary_key: str, collation: str) -> None:
+    """Of several columns, and where texts compare by a collation."""
+    table = new_table(COLUMNS, partition_key="part", primary_key=primary_key)
+    table.edit(KeyCollation=collation)
+    names = list(np.random.default_rng(5).permutation(len(source)))
+    left = [(row[0], row[1], f"{names[at]:06}") for at, row in enumerate(source)]
+    table.load(left)
+    assert table.run("LoadInitial") == 0, table.last_run()
+    for at in (700, 100, 1900, 1100):
+        gone = left.pop(at)
+        change(table, ("D", (gone[0].upper(), *gone[1:]) if collation else gone))
+        assert table.counts() == (0, 0, 1)
+        assert table.rows() == sorted(left, key=repr)
+        assert table.head().details["files_searched"] in (1, FILES)
+    assert table.head().details["files_searched"] == 1
+    table.check_files()
+
+
+def test_keys_whose_range_the_record_has_not_whole_are_found(new_table: MakeTable, source: list[Row]) -> None:
+    """Of keys of more than 256 bytes a range may have no end. Their row groups are searched, and copied with a range that holds them."""
+    table = new_table(COLUMNS, partition_key="part")
+    left = [("ü" * 200 + row[0], *row[1:]) for row in source]
+    table.load(left)
+    assert table.run("LoadInitial") == 0, table.last_run()
+    for at in (700, 100, 1900, 700):
+        change(table, ("D", left.pop(at)))
+        assert table.counts() == (0, 0, 1)
+        assert table.rows() == sorted(left, key=repr)
+    table.check_files()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.key_filter import Section
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column
 from glue_jobs.spark import key_notes
-from glue_jobs.spark.key_filter_bits import hashes_of, may_hold, packed
+from glue_jobs.spark.key_filter_bits import Hashes, hashes_of, may_hold, packed
 from glue_jobs.spark.key_notes import SLACK_BYTES, KeyNotes, NotedRows, Noting
 from glue_jobs.spark.place import Shape
 from glue_jobs.spark.stored_groups import StoredGroup
@@ -19,6 +25,13 @@ from glue_jobs.spark.stored_groups import StoredGroup
 SHAPE = Shape("t", (Column("id", "bigint"),), ("id",))
 PIECES = [pa.table({"id": pa.array(range(at, at + 10), pa.int64())}) for at in (0, 10)]
 WRITTEN = DataFile("written.parquet", 100, 20)
+
+
+def section(rows: pa.Table) -> bytes:
+    """Of these rows' keys."""
+    data = packed([hashes_of(rows, SHAPE)])
+    assert data is not None
+    return data
 
 
 def searched(size_bytes: int) -> DataFile:
@@ -31,9 +44,9 @@ def noted(notes: KeyNotes) -> NotedRows:
     return rows
 
 
-def stored(rows: int, data: bytes | None) -> StoredGroup:
-    """A row group of so many rows, of whose keys this is kept."""
-    return StoredGroup(rows, (), (), None, lambda: data, None)  # type: ignore[arg-type]
+def stored(rows: int, section: Callable[[], bytes | None], hashes: Callable[[], list[Hashes]] = list) -> StoredGroup:
+    """A row group of so many rows, and what is known of its keys."""
+    return StoredGroup(rows, (), (), None, hashes, section, None)  # type: ignore[arg-type]
 
 
 def test_the_filter_of_what_is_written_holds_its_keys() -> None:
@@ -43,18 +56,17 @@ def test_the_filter_of_what_is_written_holds_its_keys() -> None:
     several = notes.of_written([WRITTEN, WRITTEN], noted(notes))
 
     assert found.path == WRITTEN.path
-    (section,) = found.sections
-    assert section.rows == 20
-    assert all(may_hold(section.data, hashes_of(piece.slice(at, 1), SHAPE)) for piece in PIECES for at in range(10))
-    assert not may_hold(section.data, np.array([1, 2, 3], np.uint64))
+    (only,) = found.sections
+    assert only.rows == 20
+    assert all(may_hold(only.data, hashes_of(piece.slice(at, 1), SHAPE)) for piece in PIECES for at in range(10))
+    assert not may_hold(only.data, np.array([1, 2, 3], np.uint64))
     assert several == (), "which file took which row is not known"
 
 
-@pytest.mark.parametrize(("least", "sections"), [(1, [4, 10, 6, 5]), (7, [14, 6, 5])])
-def test_each_row_group_has_a_section(monkeypatch: pytest.MonkeyPatch, least: int, sections: list[int]) -> None:
-    """However rows came, while they are written; a stored one that which it had. Those of few rows share one."""
-    monkeypatch.setattr(key_notes, "LEAST_SECTION_ROWS", least)
-    notes, group = KeyNotes(SHAPE, Noting(1000)), stored(5, b"as it was")
+def test_each_row_group_has_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However rows came, while they are written; a stored one that which it had."""
+    monkeypatch.setattr(key_notes, "LEAST_SECTION_ROWS", 1)
+    notes, group = KeyNotes(SHAPE, Noting(1000)), stored(5, lambda: b"as it was")
 
     with notes.of_rows() as rows:
         passing = rows.passing([*PIECES, group])
@@ -65,18 +77,62 @@ def test_each_row_group_has_a_section(monkeypatch: pytest.MonkeyPatch, least: in
             rows.cut(count, which)
         (found,) = notes.of_written([replace(WRITTEN, rows=25)], rows)
 
-    assert [each.rows for each in found.sections] == sections
-    assert found.sections[-1].data == b"as it was"
     keys = pa.concat_tables(PIECES)
+    expected = [Section(count, section(keys.slice(start, count))) for start, count in ((0, 4), (4, 10), (14, 6))]
+    assert found.sections == (*expected, Section(5, b"as it was"))
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=12), st.integers(1, 12), st.randoms(use_true_random=False))
+def test_sections_are_of_the_keys_of_their_rows(pieces: list[tuple[int, bool]], least: int, choose: Any) -> None:
+    """Of tables and stored row groups in any order, cut anywhere between these; those of few rows share a section."""
+    keys = pa.table({"id": pa.array(range(sum(rows for rows, _ in pieces)), pa.int64())})
+    given_, start = [], 0
+    for rows, is_stored in pieces:
+        table = keys.slice(start, rows)
+        whole = lambda table=table: section(table)  # noqa: E731
+        given_.append(stored(rows, whole, lambda table=table: [hashes_of(table, SHAPE)]) if is_stored and rows else table)
+        start += rows
+    with pytest.MonkeyPatch.context() as patch, KeyNotes(SHAPE, Noting(1000)).of_rows() as rows_:
+        patch.setattr(key_notes, "LEAST_SECTION_ROWS", least)
+        waiting = 0
+        for piece in rows_.passing(given_):
+            if isinstance(piece, StoredGroup):
+                if waiting:
+                    rows_.cut(waiting, None)
+                rows_.cut(piece.rows, piece)
+                waiting = 0
+            else:
+                waiting += piece.num_rows
+                written = choose.randint(0, waiting)
+                if written:
+                    rows_.cut(written, None)
+                waiting -= written
+        if waiting:
+            rows_.cut(waiting, None)
+        found = rows_.sections(keys.num_rows)
+
+    if not keys.num_rows:
+        assert found is None
+        return
+    assert found is not None
+    assert sum(each.rows for each in found) == keys.num_rows
     start = 0
-    for each in found.sections[:-1]:
-        assert each.data == packed([hashes_of(keys.slice(start, each.rows), SHAPE)])
+    for each in found:
+        assert each.data == section(keys.slice(start, each.rows))
         start += each.rows
 
 
-def test_a_stored_row_group_without_a_section_leaves_the_file_without_a_filter() -> None:
-    """Of its keys nothing would be known."""
-    notes, group = KeyNotes(SHAPE, Noting(1000)), stored(5, None)
+def refused() -> bytes:
+    raise TableBlocked("s3://lake/a.parquet is gone", "data-file-gone", "")
+
+
+@pytest.mark.parametrize("asked", [lambda: None, refused])
+def test_a_stored_row_group_without_a_section_leaves_the_file_without_a_filter(
+    monkeypatch: pytest.MonkeyPatch, asked: Callable[[], bytes | None]
+) -> None:
+    """Of its keys nothing would be known. The rows are written all the same."""
+    monkeypatch.setattr(key_notes, "LEAST_SECTION_ROWS", 1)
+    notes, group = KeyNotes(SHAPE, Noting(1000)), stored(5, asked)
 
     with notes.of_rows() as rows:
         list(rows.passing([*PIECES, group]))
@@ -86,18 +142,21 @@ def test_a_stored_row_group_without_a_section_leaves_the_file_without_a_filter()
 
 
 @pytest.mark.parametrize("noting", [Noting(), Noting(1000)])
-def test_nothing_is_asked_of_a_stored_row_group_where_no_filter_is_made(noting: Noting) -> None:
-    """Its keys would be read for nothing."""
-    asked: list[int] = []
-    group = replace(stored(5, None), key_filter=lambda: asked.append(1))
+def test_nothing_is_asked_of_a_stored_row_group_where_no_filter_is_made(monkeypatch: pytest.MonkeyPatch, noting: Noting) -> None:
+    """Its keys would be read for nothing, or its section."""
+    asked: list[str] = []
+    large = stored(5, lambda: asked.append("section"), lambda: [asked.append("hashes")])  # type: ignore[func-returns-value,list-item]
+    small = replace(large, rows=1)
+    monkeypatch.setattr(key_notes, "LEAST_SECTION_ROWS", 2)
     notes = KeyNotes(SHAPE, noting)
     notes.count_hit(searched(SLACK_BYTES + 1))
 
     with notes.of_rows() as rows:
-        list(rows.passing([*PIECES, group]))
+        list(rows.passing([*PIECES, large, small]))
         rows.cut(20, None)
-        rows.cut(5, group)
-        assert notes.of_written([replace(WRITTEN, rows=25)], rows) == ()
+        rows.cut(5, large)
+        rows.cut(1, small)
+        assert notes.of_written([replace(WRITTEN, rows=26)], rows) == ()
 
     assert asked == []
 
@@ -141,10 +200,10 @@ def test_a_large_file_with_a_changed_key_ends_the_hashing() -> None:
     for each in (notes, others):
         each.count_hit(searched(SLACK_BYTES + 1))
 
-    assert noted(notes).held == 0
-    assert noted(others).held == 20
+    assert len(noted(notes)._hashes) == 0
+    assert len(noted(others)._hashes) == 20
     others.count_hit(searched(SLACK_BYTES))
-    assert noted(others).held == 0
+    assert len(noted(others)._hashes) == 0
 
 
 def test_rows_too_many_for_a_filter_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,5 +212,5 @@ def test_rows_too_many_for_a_filter_are_not_held(monkeypatch: pytest.MonkeyPatch
 
     rows = noted(notes)
 
-    assert rows.held == 0
+    assert len(rows._hashes) == 0
     assert notes.of_written([WRITTEN], rows) == ()

@@ -95,10 +95,11 @@ class HashQueue:
         self._parts.clear()
 
 
-def sections_of(hashes: Iterable[Hashes], group_rows: Iterable[int]) -> tuple[Section, ...] | None:
+def sections_of(hashes: list[Hashes], group_rows: Iterable[int]) -> tuple[Section, ...] | None:
     """A filter's sections, by the rows of the file's row groups. None if these are not the hashes of all of them, because without one of
-    its keys it would lose a change; and where `packed` makes none."""
+    its keys it would lose a change; and where `packed` makes none. The list is empty afterwards: what is packed is given back."""
     queue, wanted = HashQueue(hashes), section_rows(group_rows)
+    hashes.clear()
     if not wanted or len(queue) != sum(wanted):
         return None
     found = [(rows, packed(queue.take(rows))) for rows in wanted]

@@ -73,9 +73,10 @@ class NotingFile(OpenFile):
 
     def sections(self) -> tuple[Section, ...] | None:
         """Of all that was read, if these are the keys of all rows; once."""
-        parts = [self.noted[_ALL]] if _ALL in self.noted else [self.noted[number] for number in sorted(self.noted)]
+        numbers = [_ALL] if _ALL in self.noted else sorted(self.noted)
+        hashes = [each for number in numbers for each in self.noted.pop(number)]
         self.noted.clear()
-        return sections_of((each for part in parts for each in part), [self.file.rows] if self.whole else group_rows(self.parquet))
+        return sections_of(hashes, [self.file.rows] if self.whole else group_rows(self.parquet))
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,7 @@ def test_sections_have_the_keys_of_the_rows_of_their_row_groups() -> None:
     found = sections_of(parts, [100_000, 50_000, 60_000, 90_000])
 
     assert found is not None
+    assert parts == [], "what is not needed any more is not held"
     assert [each.rows for each in found] == [100_000, 110_000, 90_000]
     assert [each.data for each in found] == [packed([part]) for part in (hashes[:100_000], hashes[100_000:210_000], hashes[210_000:])]
 

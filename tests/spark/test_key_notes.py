@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +35,10 @@ def section(rows: pa.Table) -> bytes:
     data = packed([hashes_of(rows, SHAPE)])
     assert data is not None
     return data
+
+
+def hashes_in(rows: pa.Table) -> list[Hashes]:
+    return [hashes_of(rows, SHAPE)]
 
 
 def searched(size_bytes: int) -> DataFile:
@@ -89,8 +96,8 @@ def test_sections_are_of_the_keys_of_their_rows(pieces: list[tuple[int, bool]], 
     given_, start = [], 0
     for rows, is_stored in pieces:
         table = keys.slice(start, rows)
-        whole = lambda table=table: section(table)  # noqa: E731
-        given_.append(stored(rows, whole, lambda table=table: [hashes_of(table, SHAPE)]) if is_stored and rows else table)
+        group = stored(rows, partial(section, table), partial(hashes_in, table))
+        given_.append(group if is_stored and rows else table)
         start += rows
     with pytest.MonkeyPatch.context() as patch, KeyNotes(SHAPE, Noting(1000)).of_rows() as rows_:
         patch.setattr(key_notes, "LEAST_SECTION_ROWS", least)
@@ -141,11 +148,48 @@ def test_a_stored_row_group_without_a_section_leaves_the_file_without_a_filter(
         assert notes.of_written([replace(WRITTEN, rows=25)], rows) == ()
 
 
+def test_who_fails_while_a_section_is_made_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may ask S3, and nothing is to go on unseen."""
+    monkeypatch.setattr(key_notes, "LEAST_SECTION_ROWS", 1)
+    begun, may_end, done = threading.Event(), threading.Event(), []
+
+    def section() -> bytes:
+        begun.set()
+        assert may_end.wait(60)
+        done.append("section")
+        return b""
+
+    group = stored(5, section)
+    leave = ThreadPoolExecutor.shutdown
+
+    def left(self: ThreadPoolExecutor, wait: bool = True, **words: Any) -> None:
+        may_end.set()
+        leave(self, wait=wait, **words)
+        done.append("left")
+
+    def fail() -> None:
+        with KeyNotes(SHAPE, Noting(1000)).of_rows() as rows:
+            list(rows.passing([group]))
+            rows.cut(5, group)
+            assert begun.wait(60)
+            monkeypatch.setattr(ThreadPoolExecutor, "shutdown", left)
+            raise OSError("the upload fails")
+
+    with pytest.raises(OSError, match="upload"):
+        fail()
+
+    assert done == ["section", "left"]
+
+
 @pytest.mark.parametrize("noting", [Noting(), Noting(1000)])
 def test_nothing_is_asked_of_a_stored_row_group_where_no_filter_is_made(monkeypatch: pytest.MonkeyPatch, noting: Noting) -> None:
     """Its keys would be read for nothing, or its section."""
     asked: list[str] = []
-    large = stored(5, lambda: asked.append("section"), lambda: [asked.append("hashes")])  # type: ignore[func-returns-value,list-item]
+
+    def asked_for(what: str) -> Any:
+        asked.append(what)
+
+    large = stored(5, partial(asked_for, "section"), partial(asked_for, "hashes"))
     small = replace(large, rows=1)
     monkeypatch.setattr(key_notes, "LEAST_SECTION_ROWS", 2)
     notes = KeyNotes(SHAPE, noting)

@@ -28,7 +28,7 @@ from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column, Schema, find
 from glue_jobs.spark.arrow_types import conform, lake_type_of
-from glue_jobs.spark.data_files import read_rows
+from glue_jobs.spark.data_file_reader import read_rows
 from glue_jobs.spark.dms_files import OPERATIONS, damage_named, dms_schema
 from glue_jobs.spark.doubled_keys import BUCKET_ROWS, find_doubled
 from glue_jobs.spark.first_filters import FirstFilters

@@ -24,7 +24,7 @@ from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
 from glue_jobs.spark.apply_plan import ApplyPlan, facts
 from glue_jobs.spark.arrow_types import arrow_schema
-from glue_jobs.spark.data_files import DataFileWriter
+from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.engine import Engine, Engines, Shared, chain
 from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.given_rows import chosen

@@ -29,7 +29,7 @@ from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.spark.arrow_types import conform, lake_type_of
-from glue_jobs.spark.data_files import read_columns, read_data_file, read_rows
+from glue_jobs.spark.data_file_reader import read_columns, read_data_file, read_rows
 from glue_jobs.spark.engine import Engines, Shared, chain
 from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.given_rows import Reader

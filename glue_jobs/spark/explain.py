@@ -22,7 +22,7 @@ from glue_jobs.core.record import ChangeRecord, DataFile
 from glue_jobs.core.schema import Schema, widened
 from glue_jobs.core.undo import root
 from glue_jobs.spark.arrow_types import arrow_schema, conform, lake_type_of, to_arrow
-from glue_jobs.spark.data_files import read_data_file, read_rows
+from glue_jobs.spark.data_file_reader import read_data_file, read_rows
 from glue_jobs.spark.differences import comparable_schema
 from glue_jobs.spark.dms_files import damage_named
 from glue_jobs.spark.key_columns import comparables

@@ -19,7 +19,8 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.core.verify import change_in_name
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.column_hashes import Hashes
-from glue_jobs.spark.data_files import ROW_GROUP_BYTES, dictionary_columns, read_columns, read_data_file, read_rows, stored_footer
+from glue_jobs.spark.data_file_reader import dictionary_columns, read_columns, read_data_file, read_rows
+from glue_jobs.spark.data_file_writer import ROW_GROUP_BYTES, stored_footer
 from glue_jobs.spark.kept_property import kept_property
 from glue_jobs.spark.key_filter_bits import hashes_of, packed
 from glue_jobs.spark.partition_columns import with_partition_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-from glue_jobs.spark.data_files import DataFileWriter
+from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_file import RawHead, read_raw
 

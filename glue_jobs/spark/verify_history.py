@@ -23,7 +23,7 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.verify import FileReport, Finding
 from glue_jobs.spark.arrow_types import conform
-from glue_jobs.spark.data_files import read_rows
+from glue_jobs.spark.data_file_reader import read_rows
 from glue_jobs.spark.doubled_keys import BUCKET_ROWS, Seen, doubled_keys
 from glue_jobs.spark.key_columns import bounds, normalised_keys
 from glue_jobs.spark.key_hashes import Hashes, key_hashes

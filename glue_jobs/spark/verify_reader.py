@@ -27,7 +27,7 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.undo import root
 from glue_jobs.core.verify import DIFFERENCE, Finding, change_in_name
 from glue_jobs.spark.arrow_types import conform, lake_type_of, to_arrow
-from glue_jobs.spark.data_files import read_data_file, read_rows
+from glue_jobs.spark.data_file_reader import read_data_file, read_rows
 from glue_jobs.spark.key_columns import bounds, comparable, normalised_keys
 from glue_jobs.spark.key_hashes import Hashes, key_hashes
 from glue_jobs.spark.partition_columns import with_partition_columns

@@ -15,7 +15,7 @@ from glue_jobs.core.keys import Bound, encode_bound
 from glue_jobs.core.partitioning import PartitionValues, folder_of
 from glue_jobs.core.paths import data_key
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark.data_files import DataFileWriter
+from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.encoded_texts import decoded_bytes_of
 from glue_jobs.spark.key_columns import bounds
 from glue_jobs.spark.place import Place, Shape

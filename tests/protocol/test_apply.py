@@ -17,7 +17,7 @@ from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.records import read_attachment, read_record
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.record import ChangeRecord, Counts
-from glue_jobs.spark import data_files, open_file
+from glue_jobs.spark import data_file_writer, open_file
 from glue_jobs.spark.change_feed import change_feed
 from glue_jobs.spark.group_search import GroupSearch
 from glue_jobs.spark.reading import reading_place
@@ -180,7 +180,7 @@ def test_files_that_are_read_in_pieces(make: MakeTable, tmp_path: Path) -> None:
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Row groups of ten rows, and the numbers of those that are copied as they stand."""
-    monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", 10)
+    monkeypatch.setattr(data_file_writer, "ROW_GROUP_ROWS", 10)
     monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
     copied: list[int] = []
     stored = GroupSearch._stored

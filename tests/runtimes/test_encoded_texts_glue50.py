@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.core.schema import Column
-from glue_jobs.spark.data_files import DataFileWriter, read_data_file, read_rows
+from glue_jobs.spark.data_file_reader import read_data_file, read_rows
+from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.encoded_texts import ENCODED_TEXT, encoded_like
 
 SCHEMA = (Column("n", "bigint"), Column("text", "string"))

@@ -24,7 +24,8 @@ import pyarrow as pa
 
 from glue_jobs.aws.copies import ObjectRange, Source
 from glue_jobs.core.schema import Column
-from glue_jobs.spark.data_files import DataFileWriter, read_data_file, stored_footer
+from glue_jobs.spark.data_file_reader import read_data_file
+from glue_jobs.spark.data_file_writer import DataFileWriter, stored_footer
 from glue_jobs.spark.stored_groups import StoredGroup, described_groups
 
 folder, size = Path(sys.argv[1]), int(sys.argv[2])

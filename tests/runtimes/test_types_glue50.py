@@ -24,7 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from glue_jobs.core.collation import parse_collation
-from glue_jobs.spark.data_files import DataFileWriter
+from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.dms_files import dms_schema, open_dms, read_dms
 from glue_jobs.spark.key_columns import collated_texts
 

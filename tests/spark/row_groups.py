@@ -10,8 +10,9 @@ import pytest
 
 from glue_jobs.aws.copies import ObjectRange, Source
 from glue_jobs.core.schema import Schema
-from glue_jobs.spark import data_files, open_file
-from glue_jobs.spark.data_files import read_data_file, stored_footer
+from glue_jobs.spark import data_file_writer, open_file
+from glue_jobs.spark.data_file_reader import read_data_file
+from glue_jobs.spark.data_file_writer import stored_footer
 from glue_jobs.spark.stored_groups import StoredGroup, described_groups
 
 
@@ -38,5 +39,5 @@ def range_in_memory(data: bytes, start: int, stop: int) -> ObjectRange:
 
 def make_small_groups(monkeypatch: pytest.MonkeyPatch, rows: int = 50) -> None:
     """Data files have row groups of so many rows, which may go to another file as they stand."""
-    monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", rows)
+    monkeypatch.setattr(data_file_writer, "ROW_GROUP_ROWS", rows)
     monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)

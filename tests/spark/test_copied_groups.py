@@ -22,7 +22,7 @@ from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark import open_file
 from glue_jobs.spark.arrow_types import arrow_schema
-from glue_jobs.spark.data_files import read_data_file
+from glue_jobs.spark.data_file_reader import read_data_file
 from glue_jobs.spark.group_search import GroupSearch
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Shape

@@ -16,7 +16,8 @@ import pytest
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.schema import Column, Schema, names
 from glue_jobs.spark.arrow_types import arrow_schema
-from glue_jobs.spark.data_files import DataFileWriter, dictionary_columns, read_columns, read_data_file, read_rows
+from glue_jobs.spark.data_file_reader import dictionary_columns, read_columns, read_data_file, read_rows
+from glue_jobs.spark.data_file_writer import DataFileWriter
 from tests.spark.far_values import FAR, ROWS, UTC, assert_far, far_table
 from tests.spark.row_groups import stored_group
 

@@ -15,7 +15,8 @@ import pytest
 from glue_jobs.core.schema import Column, Schema
 from glue_jobs.spark import encoded_texts
 from glue_jobs.spark.arrow_types import arrow_schema
-from glue_jobs.spark.data_files import DataFileWriter, read_columns, read_data_file, read_rows
+from glue_jobs.spark.data_file_reader import read_columns, read_data_file, read_rows
+from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.encoded_texts import ENCODED_TEXT, decoded, decoded_bytes_of, encoded_columns, encoded_like, with_one_dictionary
 from tests.spark.row_groups import stored_group
 

@@ -19,9 +19,9 @@ from glue_jobs.core.partitioning import PartitionField
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column
-from glue_jobs.spark import data_files, open_file
+from glue_jobs.spark import data_file_reader, open_file
 from glue_jobs.spark.arrow_types import arrow_schema
-from glue_jobs.spark.data_files import read_data_file
+from glue_jobs.spark.data_file_reader import read_data_file
 from glue_jobs.spark.encoded_texts import ENCODED_TEXT, decoded
 from glue_jobs.spark.key_columns import bounds
 from glue_jobs.spark.merge_file import FileMerge, KeyLookup, Tally
@@ -119,7 +119,7 @@ def test_keys_of_a_file_in_memory_are_decoded_once(monkeypatch: pytest.MonkeyPat
 
     def read(parquet: pq.ParquetFile, columns: list[str], name: str = "") -> pa.Table:
         asked.append(list(columns))
-        return data_files.read_columns(parquet, columns, name)
+        return data_file_reader.read_columns(parquet, columns, name)
 
     monkeypatch.setattr(open_file, "read_columns", read)
     merge = CASES["plain"].merge(whole=True)

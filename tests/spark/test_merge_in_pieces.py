@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from glue_jobs.spark import merge_file, open_file
-from glue_jobs.spark.data_files import read_rows
+from glue_jobs.spark.data_file_reader import read_rows
 from glue_jobs.spark.net_changes import NetChanges
 from tests.work_tables import MakeTable
 

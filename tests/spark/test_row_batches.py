@@ -23,7 +23,8 @@ from glue_jobs.core.schema import Column
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark import key_columns, load, open_file, row_balance, row_batches, side_by_side
 from glue_jobs.spark.condition import filtered
-from glue_jobs.spark.data_files import DataFileWriter, read_data_file, read_rows
+from glue_jobs.spark.data_file_reader import read_data_file, read_rows
+from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.dms_files import damage_named, open_dms, read_batches
 from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.open_file import OpenFile

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from glue_jobs.core.schema import Column, Schema
-from glue_jobs.spark import data_files, stored_groups
+from glue_jobs.spark import data_file_reader, data_file_writer, stored_groups
 from glue_jobs.spark.arrow_types import arrow_schema
-from glue_jobs.spark.data_files import DataFileWriter, read_data_file, stored_footer
+from glue_jobs.spark.data_file_reader import read_data_file
+from glue_jobs.spark.data_file_writer import DataFileWriter, stored_footer
 from glue_jobs.spark.stored_groups import Described, described_groups, file_end, footer_of, moved
 from glue_jobs.spark.thrift_compact import BINARY, I64, LIST, STRUCT, Struct, read_struct, write_struct
 from tests.spark.row_groups import stored_group
@@ -174,9 +175,9 @@ def test_an_empty_row_group_is_not_copied() -> None:
 def test_a_footer_of_very_many_columns_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would take longer than the rows."""
     parquet = read_data_file(io.BytesIO(file_of(0, 3 * GROUP)))
-    monkeypatch.setattr(data_files, "MOST_CHUNKS", 6)
+    monkeypatch.setattr(data_file_writer, "MOST_CHUNKS", 6)
     assert stored_footer(parquet, SCHEMA) is not None
-    monkeypatch.setattr(data_files, "MOST_CHUNKS", 5)
+    monkeypatch.setattr(data_file_writer, "MOST_CHUNKS", 5)
     assert stored_footer(parquet, SCHEMA) is None
 
 
@@ -191,7 +192,7 @@ def test_a_few_rows_before_a_stored_row_group_do_not_lose_dictionaries() -> None
 
     parquet = read_data_file(io.BytesIO(sink.getvalue()))
     assert [parquet.metadata.row_group(number).column(1).has_dictionary_page for number in range(3)] == [True, True, True]
-    assert data_files.dictionary_columns(parquet) == ["text"]
+    assert data_file_reader.dictionary_columns(parquet) == ["text"]
 
 
 def test_page_indexes_and_filters_stay_behind() -> None:

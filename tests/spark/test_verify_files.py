@@ -22,7 +22,7 @@ from glue_jobs.core.schema import Column, Schema
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.verify import FileReport
 from glue_jobs.spark.arrow_types import arrow_schema
-from glue_jobs.spark.data_files import DataFileWriter
+from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.key_columns import encoded_bounds, normalised_keys
 from glue_jobs.spark.key_hashes import key_hashes
 from glue_jobs.spark.verify_files import check_files

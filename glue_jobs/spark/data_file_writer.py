@@ -1,6 +1,6 @@
-"""Data files: Parquet that Spark, Athena, Trino, DuckDB and pyarrow read alike.
+"""Writing a data file: Parquet that Spark, Athena, Trino, DuckDB and pyarrow read alike.
 
-How they are written, and why: format 2.6 (timestamps in microseconds, UTC-adjusted; never nanoseconds, which Spark can't read, nor
+How, and why: format 2.6 (timestamps in microseconds, UTC-adjusted; never nanoseconds, which Spark can't read, nor
 INT96, which has no statistics), data pages v1 (every reader knows them; Spark's own writer uses them too), decimals as fixed bytes
 (read at any precision by all), no Arrow schema inside (readers must see what stands there, not what Arrow remembers), and in the
 metadata nothing but `org.apache.spark.version`: without it Spark refuses dates before 1582 and timestamps before 1900, and an
@@ -10,8 +10,7 @@ input's own metadata may describe other columns.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,11 +20,8 @@ import pyarrow.parquet as pq
 from glue_jobs.aws.copies import ObjectRange
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
-from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.dictionaries import repeating_columns
-from glue_jobs.spark.dms_files import damage_named
-from glue_jobs.spark.encoded_texts import decoded_bytes_of, encoded_columns, encoded_like, with_one_dictionary
-from glue_jobs.spark.row_batches import batch_rows_of
+from glue_jobs.spark.encoded_texts import decoded_bytes_of, encoded_like, with_one_dictionary
 from glue_jobs.spark.stored_groups import MOST_CHUNKS, StoredGroup, are_alike, file_end, footer_of, moved
 from glue_jobs.spark.thrift_compact import Struct
 
@@ -37,7 +33,6 @@ FEW_ROWS = 1024  # they don't tell whether a dictionary is worth it
 COMPRESSION_LEVELS = {"zstd": 1}
 # Of rows in memory to bytes in the file, until the first row group says it better.
 FIRST_RATIO = 0.3
-_RESTORE = "roll the table back to a change before this file came, or reload it"
 
 
 class DataFileWriter:
@@ -260,59 +255,3 @@ def _footer(schema: Schema) -> Struct:
     sink = io.BytesIO()
     DataFileWriter(sink, schema).close()
     return footer_of(pq.read_metadata(pa.BufferReader(sink.getvalue())))
-
-
-def read_data_file(file: Any, name: str = "", streamed: bool = False, decoded: Container[str] | None = None) -> pq.ParquetFile:
-    """The data file whose bytes are behind `file`. name: its path, for messages; TableBlocked, bad-data-file, if it is damaged.
-
-    streamed: it is read in pieces, and of each column only so much is held as is being decoded; else of a row group all of it. decoded: the
-    columns whose texts are decoded in any case, None for all; others with a small dictionary come as it has them.
-    """
-    if isinstance(file, io.BytesIO):
-        file = pa.BufferReader(file.getvalue())  # nothing is copied, and nothing asks Python for the next bytes
-    with _damage(name):
-        metadata = pq.read_metadata(file)
-        each_bytes = buffer_bytes(metadata.num_columns) if streamed else 0
-        encoded = None if decoded is None else encoded_columns(metadata, decoded)
-        parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes, read_dictionary=encoded)
-        _ = parquet.schema_arrow, parquet.num_row_groups
-        return parquet
-
-
-def _damage(name: str) -> AbstractContextManager[None]:
-    return damage_named(name, "bad-data-file", _RESTORE)
-
-
-def dictionary_columns(parquet: pq.ParquetFile) -> list[str]:
-    """The columns that the file's longest row group has a dictionary for; a rewrite gives them one again."""
-    if not parquet.num_row_groups:
-        return []
-    group = max((parquet.metadata.row_group(number) for number in range(parquet.num_row_groups)), key=lambda each: int(each.num_rows))
-    chunks = [group.column(index) for index in range(group.num_columns)]
-    return [chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page]
-
-
-def read_columns(parquet: pq.ParquetFile, columns: Sequence[str], name: str = "") -> pa.Table:
-    """Some columns of all rows, as they stand in the file; those it lacks are left out."""
-    there = [column for column in parquet.schema_arrow.names if column in columns]
-    with _damage(name):
-        return parquet.read(columns=there, use_threads=False).select(there)
-
-
-def read_rows(
-    parquet: pq.ParquetFile,
-    columns: Sequence[str] | None = None,
-    name: str = "",
-    batch_rows: int = 0,
-    groups: Sequence[int] | None = None,
-) -> Iterator[pa.Table]:
-    """The rows in the file's order, in pieces of so many rows, or of few bytes. columns, groups: those of the file, None for all."""
-    there = [column for column in parquet.schema_arrow.names if columns is None or column in columns]
-    with _damage(name):
-        batches = parquet.iter_batches(batch_rows or batch_rows_of(parquet, groups), row_groups=groups, columns=there, use_threads=False)
-    while True:
-        with _damage(name):
-            batch = next(batches, None)
-        if batch is None:
-            return
-        yield pa.Table.from_batches([batch]).select(there)

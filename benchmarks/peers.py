@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import secrets
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -39,8 +40,9 @@ def main(argv: Sequence[str]) -> int:
     """Measure; 1 if a contender failed or had wrong rows, 2 if nothing was begun."""
     given = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # servers and contenders end with us
+    if given.render:
+        return render(given.results)
     base = Base(given.rows, given.layout, given.keys)
-    campaign = Campaign(given.workloads, given.contenders, base, given.repeat)
     place = given.results / base.name
     if place.with_suffix(".json").exists() and not (given.add or given.replace):
         _say(f"{place}.json is there already: --add adds to it, --replace begins anew, --results FOLDER writes elsewhere")
@@ -52,12 +54,30 @@ def main(argv: Sequence[str]) -> int:
         except OtherMachine as error:
             _say(str(error))
             return 2
+        states = {name: program_state(name) for name in given.contenders}
+        # A run of one repetition has another contender first than the run before, too.
+        campaign = Campaign(given.workloads, given.contenders, base, given.repeat, first=secrets.randbelow(len(given.contenders)))
         for measured in run(campaign, stand, _say):
-            told = replace(measured, run=f"{machine['time']} at {machine['commit']}", program=program_state(measured.contender))
+            state = program_state(measured.contender)
+            if state != states[measured.contender]:
+                _say(f"{measured.contender}'s code, or what measures it, changed meanwhile: left out")
+                states[measured.contender] = state
+                continue
+            told = replace(measured, run=f"{machine['time']} at {machine['commit']}", program=state)
             outcomes.append(numbered(told, outcomes))
             write(place, {**machine, "runs": runs_of(outcomes)}, outcomes)
     _say(f"results: {place}.md")
     return 1 if any(outcome.failed for outcome in outcomes) else 0
+
+
+def render(results: Path) -> int:
+    """The Markdown and the chart of each page anew from its JSON; 2 if there is none."""
+    pages = sorted(results.glob("*.json"))
+    for path in pages:
+        kept = json.loads(path.read_text())
+        write(path.with_suffix(""), kept["machine"], [Outcome(**each) for each in kept["outcomes"]])
+    _say(f"{len(pages)} pages in {results}")
+    return 0 if pages else 2
 
 
 def write(place: Path, machine: dict[str, str], outcomes: Sequence[Outcome]) -> None:
@@ -90,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=_at_least(1), default=3)
     existing = parser.add_mutually_exclusive_group()
     existing.add_argument("--add", action="store_true", help="add to the results that are there, of the same machine and versions")
+    existing.add_argument("--render", action="store_true", help="measure nothing: write Markdown and charts anew from the JSON files")
     existing.add_argument("--replace", action="store_true", help="begin anew where results are there")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder for the results")
     return parser

@@ -1,4 +1,4 @@
-"""The tables in README.md and docs/ that are made from the code.
+"""The tables in README.md, benchmarks/README.md and docs/ that are made from the code, or from the results of the benchmarks.
 
 python -m tests.doc_tables    writes them into the documents, between their `begin` and `end` marks
 """
@@ -16,6 +16,7 @@ import yaml
 
 from benchmarks.costs import LOADS as COST_LOADS
 from benchmarks.costs import text_of
+from benchmarks.reporting.overview import faster_elsewhere, read_pages, times_as_long, workloads_table
 from controller.cli.call import MEANINGS
 from glue_jobs.core.limits import MIB, Limits
 from glue_jobs.core.schema import ARROW_TO_LAKE, DMS_TO_ARROW, lake_type
@@ -114,6 +115,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "feed_layouts": feed_layouts_table,
     "feed_formats": feed_formats_table,
     "costs": lambda: text_of(COST_LOADS),
+    "compared": lambda: times_as_long(read_pages(), "benchmarks/results/"),
+    "faster": lambda: faster_elsewhere(read_pages(), "results/"),
+    "workloads": workloads_table,
 }
 
 
@@ -133,8 +137,8 @@ def with_tables(text: str) -> str:
 
 
 def documents() -> list[Path]:
-    """README.md and the pages of docs/."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    """README.md, that of the benchmarks and the pages of docs/."""
+    return [ROOT / "README.md", ROOT / "benchmarks" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def _code(text: str) -> str:

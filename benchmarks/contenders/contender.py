@@ -29,6 +29,8 @@ S3A = (
 
 # Where a condition on the range of the keys spares no file.
 WHOLE_RANGE = dict.fromkeys(("W1", "W3", "W6", "W8"), "the range of its keys is that of the table")
+# Where a MERGE that inserts nothing is no answer, or is not what is asked.
+INSERTS = {**dict.fromkeys(("W4", "W5"), "it has inserts"), **dict.fromkeys(("W6", "W8"), "no counterpart, or none that was tried")}
 
 
 @dataclass(frozen=True)
@@ -168,15 +170,16 @@ def net_changes(spark: SparkSession, url: str) -> DataFrame:
     return last.groupBy(KEY).agg(F.max_by("row", "position").alias("row")).select("row.*")
 
 
-def merge_sql(target: str, columns: list[str], condition: str = "") -> str:
-    """The MERGE of the view `changes` into `target`, as Delta and Iceberg understand it. condition: on rows of `t`, beside the keys."""
+def merge_sql(target: str, columns: list[str], condition: str = "", inserts: bool = True) -> str:
+    """The MERGE of the view `changes` into `target`, as Delta and Iceberg understand it. condition: on rows of `t`, beside the keys.
+    inserts: whether a key that the table has not is a new row, as every batch of DMS may have some."""
     updates = ", ".join(f"t.{name} = c.{name}" for name in columns if name != KEY)
     values = ", ".join(f"c.{name}" for name in columns)
     return f"""
         MERGE INTO {target} t USING changes c ON t.{KEY} = c.{KEY}{f" AND {condition}" if condition else ""}
         WHEN MATCHED AND c.Op = 'D' THEN DELETE
         WHEN MATCHED THEN UPDATE SET {updates}
-        WHEN NOT MATCHED AND c.Op <> 'D' THEN INSERT ({", ".join(columns)}) VALUES ({values})
+        {f"WHEN NOT MATCHED AND c.Op <> 'D' THEN INSERT ({', '.join(columns)}) VALUES ({values})" if inserts else ""}
     """
 
 

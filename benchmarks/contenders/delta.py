@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.contenders.contender import WHOLE_RANGE, Contender, correct_by_sql, merge_sql, net_changes, within_range
+from benchmarks.contenders.contender import INSERTS, WHOLE_RANGE, Contender, correct_by_sql, merge_sql, net_changes, within_range
 from benchmarks.data.workloads import APPLY, CORRECT, UNDO
 from benchmarks.server.stand import BUCKET
 
@@ -15,6 +15,8 @@ JARS = ("io.delta:delta-spark_2.12:3.3.2",)
 CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # It puts the state of a table together in 50 tasks, whatever `spark.sql.shuffle.partitions` says; 700 files don't need them.
+    "spark.databricks.delta.snapshotPartitions": "2",
 }
 
 
@@ -26,6 +28,7 @@ class Delta(Contender):
     folder = (BUCKET, "delta/")
     does = frozenset({APPLY, UNDO, CORRECT})
     deletion_vectors = False
+    inserts = True
 
     def make(self, table: str) -> None:
         bucket, prefix = self.folder
@@ -36,7 +39,7 @@ class Delta(Contender):
 
     def apply(self, table: str, batch: int) -> None:
         net_changes(self.spark, self.world.change_url(batch)).createOrReplaceTempView("changes")
-        self.spark.sql(merge_sql(f"delta.`{self._url(table)}`", self.world.columns, self._condition()))
+        self.spark.sql(merge_sql(f"delta.`{self._url(table)}`", self.world.columns, self._condition(), self.inserts))
 
     def _condition(self) -> str:
         """What the MERGE says beside the keys."""
@@ -77,3 +80,14 @@ class DeltaInRange(Delta):
 
     def _condition(self) -> str:
         return within_range(self.spark)
+
+
+class DeltaMatchedOnly(Delta):
+    """With no row to insert Delta need not keep the changes that hit none, so that Spark may send the changes to all tasks instead of
+    shuffling the table's rows."""
+
+    name = "delta-matched"
+    title = "Delta Lake 3.3.2 MERGE that inserts nothing"
+    folder = (BUCKET, "delta-matched/")
+    without = INSERTS
+    inserts = False

@@ -29,7 +29,11 @@ class DeltaRs(Delta):
     def apply(self, table: str, batch: int) -> None:
         rows = self._net_changes(batch)
         merged = deltalake.DeltaTable(self._address(table), storage_options=self._options()).merge(
-            rows, predicate=f"t.{KEY} = c.{KEY}", source_alias="c", target_alias="t"
+            rows,
+            predicate=f"t.{KEY} = c.{KEY}",
+            source_alias="c",
+            target_alias="t",
+            streamed_exec=False,  # so that files whose range of keys has no change are left out
         )
         values = {name: f"c.{name}" for name in self.world.columns}
         (

@@ -27,15 +27,11 @@ class Hudi(Contender):
     folder = (BUCKET, "hudi/")
 
     def make(self, table: str) -> None:
-        # Else Spark's sort, which the bulk insert uses, would make as many files as there are shuffle partitions, or one of small ones.
-        self.spark.conf.set("spark.sql.shuffle.partitions", str(self.world.prepared.base.files))
-        self.spark.conf.set("spark.sql.adaptive.enabled", "false")
+        # A task for each of the base's files, and no sort: the same rows in as many files, in their order.
+        largest = max(path.stat().st_size for path in self.world.prepared.base.paths())
+        self.spark.conf.set("spark.sql.files.maxPartitionBytes", str(largest))
         rows = self.spark.read.parquet(self.world.base_url).selectExpr("*", "false AS _hoodie_is_deleted")
-        options = {
-            "hoodie.datasource.write.operation": "bulk_insert",
-            "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
-            "hoodie.bulkinsert.shuffle.parallelism": str(self.world.prepared.base.files),
-        }
+        options = {"hoodie.datasource.write.operation": "bulk_insert", "hoodie.bulkinsert.sort.mode": "NONE"}
         rows.write.format("hudi").options(**self._options(table), **options).mode("overwrite").save(self._url(table))
 
     def apply(self, table: str, batch: int) -> None:

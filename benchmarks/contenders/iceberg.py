@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.contenders.contender import WHOLE_RANGE, Contender, correct_by_sql, merge_sql, net_changes, within_range
+from benchmarks.contenders.contender import INSERTS, WHOLE_RANGE, Contender, correct_by_sql, merge_sql, net_changes, within_range
 from benchmarks.data.workloads import APPLY, CORRECT, UNDO
 from benchmarks.server.stand import BUCKET
 
@@ -24,6 +24,8 @@ class Iceberg(Contender):
     folder = (BUCKET, "iceberg/")
     does = frozenset({APPLY, UNDO, CORRECT})
     mode = "copy-on-write"
+    format_version = "2"
+    inserts = True
 
     @property
     def conf(self) -> dict[str, str]:  # type: ignore[override]
@@ -48,13 +50,14 @@ class Iceberg(Contender):
         self.world.copy_base(bucket, given)
         url = f"s3a://{bucket}/{given}"
         columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.spark.read.parquet(url).schema)
-        modes = ", ".join(f"'write.{what}.mode' = '{self.mode}'" for what in ("merge", "update", "delete"))
-        self.spark.sql(f"CREATE TABLE {self._table(table)} ({columns}) USING iceberg TBLPROPERTIES ('format-version' = '2', {modes})")
+        modes = {f"write.{what}.mode": self.mode for what in ("merge", "update", "delete")}
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in {"format-version": self.format_version, **modes}.items())
+        self.spark.sql(f"CREATE TABLE {self._table(table)} ({columns}) USING iceberg TBLPROPERTIES ({properties})")
         self.spark.sql(f"CALL {CATALOG}.system.add_files(table => '{self._table(table)}', source_table => '`parquet`.`{url}`')")
 
     def apply(self, table: str, batch: int) -> None:
         net_changes(self.spark, self.world.change_url(batch)).createOrReplaceTempView("changes")
-        self.spark.sql(merge_sql(self._table(table), self.world.columns, self._condition()))
+        self.spark.sql(merge_sql(self._table(table), self.world.columns, self._condition(), self.inserts))
 
     def _condition(self) -> str:
         """What the MERGE says beside the keys."""
@@ -91,6 +94,7 @@ class IcebergMergeOnRead(Iceberg):
     title = "Apache Iceberg 1.10.0 MERGE, merge-on-read"
     folder = (BUCKET, "iceberg-mor/")
     mode = "merge-on-read"
+    format_version = "3"  # its deletes are vectors, of which a data file has one at most
 
 
 class IcebergInRange(Iceberg):
@@ -101,3 +105,13 @@ class IcebergInRange(Iceberg):
 
     def _condition(self) -> str:
         return within_range(self.spark)
+
+
+class IcebergMatchedOnly(Iceberg):
+    """As Delta's."""
+
+    name = "iceberg-matched"
+    title = "Apache Iceberg 1.10.0 MERGE, copy-on-write, that inserts nothing"
+    folder = (BUCKET, "iceberg-matched/")
+    without = INSERTS
+    inserts = False

@@ -69,12 +69,3 @@ class PlainSparkDirect(PlainSpark):
     conf = {**CONF, "spark.databricks.delta.stats.collect": "false"}  # noqa: RUF012
     folder = (BUCKET, "plain-direct/")
     format = "delta"
-
-
-class PlainSparkZstd(PlainSparkDirect):
-    """Once more with the codec that dmslake and Iceberg write; Spark's own, and so Delta's, is snappy, which is quicker and larger."""
-
-    name = "plain-zstd"
-    title = "the same, each file uploaded once, zstd"
-    conf = {**PlainSparkDirect.conf, "spark.sql.parquet.compression.codec": "zstd"}  # noqa: RUF012
-    folder = (BUCKET, "plain-zstd/")

@@ -10,16 +10,16 @@ from benchmarks.contenders.contender import Contender
 _PLACES = {
     "ours": ("ours", "Ours"),
     "plain": ("plain", "PlainSpark"),
-    "plain-paths": ("plain_paths", "PlainSparkPaths"),
     "plain-direct": ("plain", "PlainSparkDirect"),
-    "plain-zstd": ("plain", "PlainSparkZstd"),
     "sample": ("sample", "AwsSample"),
     "delta": ("delta", "Delta"),
     "delta-dv": ("delta", "DeltaWithVectors"),
     "delta-range": ("delta", "DeltaInRange"),
+    "delta-matched": ("delta", "DeltaMatchedOnly"),
     "delta-rs": ("delta_rs", "DeltaRs"),
     "iceberg": ("iceberg", "Iceberg"),
     "iceberg-range": ("iceberg", "IcebergInRange"),
+    "iceberg-matched": ("iceberg", "IcebergMatchedOnly"),
     "iceberg-mor": ("iceberg", "IcebergMergeOnRead"),
     "hudi": ("hudi", "Hudi"),
 }

@@ -32,7 +32,6 @@ class Prepared:
     truth: Digest
     impacted_rows: Digest
     base_rows: Digest
-    changed_rows: int
     point: str
 
     @property
@@ -57,7 +56,6 @@ def prepare(workload: Workload, base: Base) -> Prepared:
         Digest(**made["truth"]),
         Digest(**made["impacted_rows"]),
         Digest(**made["base_rows"]),
-        made["changed_rows"],
         made["point"],
     )
 
@@ -81,7 +79,6 @@ def _make(workload: Workload, base: Base, folder: Path) -> None:
         "truth": asdict(digest_of(after)),
         "impacted_rows": asdict(digest_of(pa.concat_tables(files) if files else table.slice(0, 0))),
         "base_rows": asdict(digest_of(table)),
-        "changed_rows": sum(batch.num_rows for batch in batches),
         "point": str(after[KEY][after.num_rows - 1].as_py()),
     }
     (folder / "made.json").write_text(json.dumps(made))

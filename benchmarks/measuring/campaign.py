@@ -43,12 +43,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Campaign:
-    """What is to be measured."""
+    """What is to be measured. first: which contender begins, in the first repetition; in each later one it is the next."""
 
     workloads: Sequence[str]
     contenders: Sequence[str]
     base: Base
     repetitions: int
+    first: int = 0
 
 
 def run(campaign: Campaign, stand: Stand, say: Say) -> Iterator[Outcome]:
@@ -59,7 +60,7 @@ def run(campaign: Campaign, stand: Stand, say: Say) -> Iterator[Outcome]:
     for one in prepared.values():
         stand.put_changes(one)
     for repetition in range(1, campaign.repetitions + 1):
-        first = (repetition - 1) % len(campaign.contenders)  # each goes first once: the machine need not be the same at all times
+        first = (campaign.first + repetition - 1) % len(campaign.contenders)  # the machine need not be the same at all times
         for workload in campaign.workloads:
             for name in (*campaign.contenders[first:], *campaign.contenders[:first]):
                 outcome = one_outcome(stand, name, prepared[workload], repetition)
@@ -144,6 +145,8 @@ def _in_course(
                 _read(reading, tables[WARM], prepared, outcome)
             for state, table in tables.items():
                 _compare(reading.ask("digest", table), kind, stand, prepared, act.rows, f"{act.do}, {state}, read by Spark")
+            if WORKLOADS[prepared.workload].kind == LOAD:
+                reading.ask("check_order", tables[WARM])
             if kind.name == "ours":
                 _compare(reading.ask("digest_by_duckdb", tables[WARM]), kind, stand, prepared, act.rows, f"{act.do}, read by DuckDB")
 

@@ -54,7 +54,7 @@ def act(contender: Contender, request: dict[str, Any]) -> Any:
         return getattr(contender, action)(table, request["batch"])
     if action in ("make", "undo", "redo", "before_load", "load", "correct", "files"):
         return getattr(contender, action)(table)
-    if action in ("scan", "point", "digest", "digest_by_duckdb"):
+    if action in ("scan", "point", "digest", "digest_by_duckdb", "check_order"):
         from benchmarks.measuring import reading  # not in the time of what is measured before
 
         return getattr(reading, action)(contender, table)

@@ -8,7 +8,7 @@ from html import escape
 from benchmarks.data.workloads import WORKLOADS
 from benchmarks.reporting.summary import Row
 
-WIDTH, LABELS, BARS = 1020, 500, 390
+WIDTH, LABELS, BARS = 1090, 500, 390
 LINE, HEAD, GAP = 22, 34, 14
 _STYLE = """
     text { font: 13px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 } .other { fill: #8c959f } .ours { fill: #0969da }
@@ -44,7 +44,8 @@ def _bar(y: int, row: Row, longest: float) -> list[str]:
     kind = "ours" if row.contender == "ours" else "yard" if row.contender.startswith("plain") else "other"
     bar = f'<rect class="{kind}" x="{LABELS}" y="{y - 13}" width="{width:.1f}" height="16" rx="2"/>'
     cold = f" (cold {row.cold:.1f})" if row.cold is not None else ""
-    return [_text(0, y, row.title), bar, _text(LABELS + width + 6, y, f"{seconds:.1f} s{cold}")]
+    ratio = f", {row.over_ours:.1f} ×" if row.over_ours is not None else ""
+    return [_text(0, y, row.title), bar, _text(LABELS + width + 6, y, f"{seconds:.1f} s{ratio}{cold}")]
 
 
 def _text(x: float, y: float, text: str, kind: str = "") -> str:

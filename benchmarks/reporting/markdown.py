@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.contenders.registry import NAMES
+from benchmarks.contenders.registry import NAMES, contender
 from benchmarks.data.workloads import WORKLOADS
 from benchmarks.measuring.campaign import Outcome
 from benchmarks.reporting.summary import Row, summarize
@@ -12,7 +12,8 @@ from benchmarks.reporting.targets import targets
 
 _HOW = (
     "Medians. The repetitions of a run are interleaved: every contender once, then every contender again; a page may be made of several",
-    "runs, which are named. Ratios are taken within each run that has both contenders, and of those the median. Warm: on the second table",
+    "runs, which are named. Ratios are taken within each run that has both contenders, and of those the median; in brackets, of how many",
+    "repetitions. Seconds are of all runs, so that those of two contenders need not be of the same hour. Warm: on the second table",
     "in a process; cold: on the first, the start of Python and JVM included. Memory, requests and bytes are those of the warm run. Scan",
     "and query: by Spark, on the table afterwards, in a session that has just asked the same of another one. All rows were compared with",
     "what pyarrow computes; a contender with wrong rows has no time.",
@@ -49,7 +50,7 @@ def _line(row: Row) -> str:
         str(row.repetitions),
         _number(row.warm, 1),
         _number(row.cold, 1),
-        _number(row.over_ours, 2),
+        "" if row.over_ours is None else f"{row.over_ours:.2f} ({row.compared})",
         _number(row.peak_bytes, 0, 2**20),
         _number(row.requests, 0),
         _number(row.received_bytes, 1, 1e6),
@@ -66,14 +67,23 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
     said = [f"{row.title}: {row.note[:300]}" for row in rows if row.repetitions and row.note]
     said += [
         f"{row.title}: last batch {row.last_to_first:.2f} × the first, the last quarter of them {row.end_to_begin:.2f} × the first "
-        f"quarter, {row.small_files} files under 32 MiB"
+        f"quarter and {row.end_to_middle:.2f} × that in the middle, {row.small_files} files under 32 MiB"
         for row in rows
         if row.last_to_first is not None
     ]
     said += [f"{row.title}: re-applied in {row.redo:.1f} s" for row in rows if row.redo is not None]
-    missing = [name for name in NAMES if name not in {row.contender for row in rows}]
+    measured = {row.contender for row in rows}
+    missing = [name for name in NAMES if name not in measured and not _refuses(name, rows[0].workload)]
     said += [f"Not measured here: {', '.join(missing)}"] if missing else []
     return ["", *(f"- {text}" for text in said)] if said else []
+
+
+def _refuses(name: str, workload: str) -> bool:
+    """Whether a contender has no answer to a workload; of one whose package is missing nobody knows."""
+    try:
+        return bool(contender(name).refusal(WORKLOADS[workload]))
+    except ImportError:
+        return False
 
 
 def _number(value: float | None, digits: int, unit: float = 1) -> str:

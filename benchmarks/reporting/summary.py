@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,9 @@ SMALL_FILE_BYTES = 32 << 20
 @dataclass(frozen=True)
 class Row:
     """Medians in seconds and bytes; None where nothing was measured. repetitions: how many succeeded; note: why there are none.
-    last_to_first, end_to_begin: of several batches, the last one's seconds by the first one's, and the last quarter's by the first
-    quarter's. over_ours: its seconds by dmslake's, in each run that has both, and of those the median."""
+    last_to_first, end_to_begin, end_to_middle: of several batches, the last one's seconds by the first one's, and the last quarter's by the
+    first quarter's and by that in the middle. over_ours: its seconds by dmslake's, in each run that has both, and of those the median;
+    compared: how many repetitions of it are in those runs."""
 
     workload: str
     contender: str
@@ -36,15 +37,24 @@ class Row:
     small_files: int | None = None
     last_to_first: float | None = None
     end_to_begin: float | None = None
+    end_to_middle: float | None = None
     over_ours: float | None = None
+    compared: int = 0
     redo: float | None = None
     note: str = ""
 
 
 def summarize(outcomes: Sequence[Outcome]) -> list[Row]:
     """Rows in the order of the workloads and contenders."""
-    ratios = [_over_ours(_rows(run)) for run in by_run(outcomes)]
-    return [replace(row, over_ours=_median_of([found.get((row.workload, row.contender)) for found in ratios])) for row in _rows(outcomes)]
+    found: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    for run in by_run(outcomes):
+        for place, ratio, count in _over_ours(_rows(run)):
+            found.setdefault(place, []).append((ratio, count))
+    return [_compared(row, found.get((row.workload, row.contender), [])) for row in _rows(outcomes)]
+
+
+def _compared(row: Row, ratios: Sequence[tuple[float, int]]) -> Row:
+    return replace(row, over_ours=_median_of([ratio for ratio, _ in ratios]), compared=sum(count for _, count in ratios))
 
 
 def by_run(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
@@ -64,13 +74,13 @@ def _rows(outcomes: Sequence[Outcome]) -> list[Row]:
     return sorted(rows, key=lambda row: (place_of[row.workload], place_of.get(row.contender, len(place_of))))
 
 
-def _over_ours(rows: Sequence[Row]) -> dict[tuple[str, str], float]:
-    ours = {row.workload: row.warm for row in rows if row.contender == "ours" and row.warm}
-    return {
-        (row.workload, row.contender): row.warm / ours[row.workload]
-        for row in rows
-        if row.contender != "ours" and row.warm is not None and row.workload in ours
-    }
+def _over_ours(rows: Sequence[Row]) -> Iterator[tuple[tuple[str, str], float, int]]:
+    """Of one run: whose, its seconds by dmslake's, and of how many repetitions each has."""
+    ours = {row.workload: row for row in rows if row.contender == "ours" and row.warm}
+    for row in rows:
+        base = ours.get(row.workload)
+        if row.contender != "ours" and row.warm is not None and base is not None and base.warm:
+            yield (row.workload, row.contender), row.warm / base.warm, min(row.repetitions, base.repetitions)
 
 
 def _row(group: Sequence[Outcome]) -> Row:
@@ -91,15 +101,16 @@ def _row(group: Sequence[Outcome]) -> Row:
         files=_count([len(outcome.files) for outcome in good if outcome.files]),
         small_files=_count([sum(size < SMALL_FILE_BYTES for size in outcome.files) for outcome in good if outcome.files]),
         last_to_first=_median_of([each[-1] / each[0] for each in series]),
-        end_to_begin=_median_of([_end_to_begin(each) for each in series]),
+        end_to_begin=_median_of([_end_to(each, 0) for each in series]),
+        end_to_middle=_median_of([_end_to(each, len(each) * 3 // 8) for each in series]),
         note=next((note for note in notes if WRONG_ROWS in note), notes[0]).splitlines()[0] if notes else "",
     )
 
 
-def _end_to_begin(seconds: Sequence[float]) -> float:
-    """Medians of a quarter each: of two single batches of half a second one may have met anything."""
+def _end_to(seconds: Sequence[float], start: int) -> float:
+    """The last quarter by that from `start` on. Medians: of two single batches of half a second one may have met anything."""
     quarter = max(1, len(seconds) // 4)
-    return statistics.median(seconds[-quarter:]) / statistics.median(seconds[:quarter])
+    return statistics.median(seconds[-quarter:]) / statistics.median(seconds[start : start + quarter])
 
 
 def _count(counts: Sequence[int]) -> int | None:

@@ -71,7 +71,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> Prepared:
     """W1, whose right rows are DIGEST."""
     monkeypatch.setattr(campaign, "Worker", FakeWorker)
     monkeypatch.setattr(FakeWorker, "asked", [])
-    return Prepared(Base(10_000, MANY, SEQUENCE), "W1", (Path("00.parquet"),), (), DIGEST, DIGEST, DIGEST, 1, "5")
+    return Prepared(Base(10_000, MANY, SEQUENCE), "W1", (Path("00.parquet"),), (), DIGEST, DIGEST, DIGEST, "5")
 
 
 def test_both_tables_are_compared_and_read(prepared: Prepared, stand: Any) -> None:

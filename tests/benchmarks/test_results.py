@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from benchmarks import peers
 from benchmarks.contenders.registry import NAMES, contender
+from benchmarks.data.base import Base
+from benchmarks.folders import RESULTS
 from benchmarks.measuring.campaign import Outcome
+from benchmarks.measuring.reading import ascends
 from benchmarks.peers import main
 from benchmarks.reporting.chart import LABELS, chart
 from benchmarks.reporting.earlier import OtherMachine, numbered, read_outcomes, runs_of
 from benchmarks.reporting.machine import _modules_of, program_state
 from benchmarks.reporting.markdown import markdown
+from benchmarks.reporting.overview import Page, faster_elsewhere, times_as_long
 from benchmarks.reporting.summary import summarize
 from benchmarks.reporting.targets import targets
 from benchmarks.server.counts import Counts, read_metrics
@@ -75,23 +83,27 @@ def test_the_table_names_what_was_not_run() -> None:
 
     page = markdown("title", {"cores": "2"}, outcomes)
 
-    assert "| the delta | 1 | 9.0 | 10.0 | 4.50 | 100 | 7 | 0.0 | 0.0 | 3 | 0.5 | 0.2 |" in page
+    assert "| the delta | 1 | 9.0 | 10.0 | 4.50 (1) | 100 | 7 | 0.0 | 0.0 | 3 | 0.5 | 0.2 |" in page
     assert "| the hudi | not run: no jar |" in page
     assert "| the sample | not run: apply: boom |" in page
-    missing = [name for name in NAMES if name not in ("ours", "delta", "hudi", "sample")]
+    has_none = ("delta-range", "iceberg-range")  # an answer to it: they have nothing to say beside the keys
+    missing = [name for name in NAMES if name not in ("ours", "delta", "hudi", "sample", *has_none)]
     assert f"- Not measured here: {', '.join(missing)}\n" in page
     assert "| cores | 2 |" in page
 
 
 def test_batches_one_after_the_other() -> None:
     """How the last compares with the first is said."""
-    outcomes = [measured("W5", "ours", 1, 6.0, each=[2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 3.0])]
+    outcomes = [measured("W5", "ours", 1, 6.0, each=[2.0, 1.0, 1.0, 1.0, 0.25, 1.0, 0.5, 3.0])]
 
     (row,) = summarize(outcomes)
 
-    assert (row.last_to_first, row.end_to_begin) == (1.5, 1.75 / 1.5)
+    assert (row.last_to_first, row.end_to_begin, row.end_to_middle) == (1.5, 1.75 / 1.5, 1.75 / 0.625)
     page = markdown("title", {}, outcomes)
-    assert "last batch 1.50 × the first, the last quarter of them 1.17 × the first quarter, 3 files under 32 MiB" in page
+    assert (
+        "last batch 1.50 × the first, the last quarter of them 1.17 × the first quarter and 2.80 × that in the middle, 3 files under 32 MiB"
+        in page
+    )
 
 
 def test_the_chart_has_a_bar_for_each_time() -> None:
@@ -105,7 +117,7 @@ def test_the_chart_has_a_bar_for_each_time() -> None:
     widths = [float(bar.get("width", 0)) for bar in bars]
     assert widths == [widths[1] / 4, widths[1]]
     texts = {element.text for element in drawing.iter("{http://www.w3.org/2000/svg}text")}
-    assert {"the a<b", "8.0 s (cold 9.0)"} <= texts
+    assert {"the a<b", "8.0 s, 4.0 × (cold 9.0)"} <= texts
 
 
 METRICS = """\
@@ -135,9 +147,8 @@ def test_targets_are_compared_with_what_was_measured() -> None:
 
     lines = targets([measured("W1", name, 1, warm) for name, warm in seconds.items()])
 
-    assert lines[2:7] == [
+    assert lines[2:6] == [
         "| W1: seconds of those of Spark's plain read and write | ≤ 0.35 | 0.30 | yes | 1 |",
-        "| W1: of those of the same, the files named one by one | ≤ 0.35 |  | not measured | 0 |",
         "| W1: of those of the same, each file uploaded once | ≤ 0.35 |  | not measured | 0 |",
         "| W1: so many times faster than Iceberg copy-on-write | ≥ 3 | 2.67 | **no** | 1 |",
         "| W1: so many times faster than Delta Lake | ≥ 5 |  | not measured | 0 |",
@@ -178,7 +189,7 @@ def test_the_state_of_a_program_is_that_of_its_code() -> None:
 
     assert program_state("ours") == states["ours"]
     assert states["delta"] == states["delta-dv"] != states["iceberg"]
-    assert len(set(states.values())) == 8  # ours, plain's three, its paths, sample, Delta's three, delta-rs, Iceberg's three, Hudi
+    assert len(set(states.values())) == 7  # ours, plain's two, sample, Delta's four, delta-rs, Iceberg's four, Hudi
     assert {path.stem for path in _modules_of("delta-rs")} >= {"delta_rs", "delta", "contender"}
 
 
@@ -218,3 +229,59 @@ def test_results_are_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_no_label_of_the_chart_runs_under_its_bar() -> None:
     """A letter of the chart's font is seven pixels wide at most, on average."""
     assert max(len(contender(name).title) for name in NAMES) * 7 <= LABELS
+
+
+@pytest.mark.parametrize("page", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_the_committed_pages_are_made_of_their_json(page: Path, tmp_path: Path) -> None:
+    """`python -m benchmarks.peers --render` would change nothing: what the code makes of the outcomes is what readers see."""
+    (tmp_path / page.name).write_text(page.read_text())
+
+    assert main(["--render", "--results", str(tmp_path)]) == 0
+
+    for suffix in (".json", ".md", ".svg"):
+        assert (tmp_path / page.name).with_suffix(suffix).read_text() == page.with_suffix(suffix).read_text()
+
+
+def test_a_folder_without_pages_is_told(tmp_path: Path) -> None:
+    assert main(["--render", "--results", str(tmp_path)]) == 2
+
+
+def test_the_overview_has_what_was_compared_within_a_run() -> None:
+    """A contender that no run has beside dmslake has no ratio; who was faster is named with its seconds, the yardstick aside."""
+    outcomes = [
+        measured("W1", "ours", 1, 4.0),
+        measured("W1", "delta", 1, 10.0),
+        measured("W1", "delta-rs", 1, 3.0),
+        measured("W1", "plain", 1, 1.0),
+    ]
+    apart = [replace(measured("W1", "hudi", 1, 9.0), run="another")]
+    rows = {(row.workload, row.contender): row for row in summarize([*outcomes, *apart])}
+    pages = [Page("x", "a page", rows)]
+
+    compared, faster = times_as_long(pages, "results/"), faster_elsewhere(pages, "results/")
+
+    assert "| 2,000 scattered changes | Delta Lake | 2.5 |" in compared
+    assert "|  | delta-rs, without Spark | 0.8 |" in compared
+    assert "Hudi" not in compared
+    assert "| [a page](results/x.md) | W1, in a session that runs | 4.0 | the delta-rs 3.0 |" in faster
+    assert "| [a page](results/x.md) | W1, with the start of its process | 5.0 | the delta-rs 4.0 |" in faster
+    assert "scan" not in faster
+
+
+@pytest.mark.parametrize(("keys", "is_ascending"), [([], True), ([1], True), ([1, 1, 2], True), ([1, 3, 2], False)])
+def test_keys_that_do_not_ascend_are_found(keys: list[int], is_ascending: bool) -> None:
+    assert ascends(pa.chunked_array([pa.array(keys[:2], pa.int64()), pa.array(keys[2:], pa.int64())])) is is_ascending
+
+
+def test_outcomes_of_code_that_changed_meanwhile_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are of neither program; later ones are of the new one."""
+    states = iter(["old", "new", "new"])
+    monkeypatch.setattr(peers, "program_state", lambda name: next(states))
+    monkeypatch.setattr(peers, "open_stand", lambda: contextlib.nullcontext(SimpleNamespace(title="S3")))
+    monkeypatch.setattr(peers, "run", lambda campaign, stand, say: [measured("W1", "ours", 1, 1.0), measured("W1", "ours", 2, 2.0)])
+    monkeypatch.setattr(Base, "size_bytes", lambda self: 1)
+
+    assert main(["--rows", "10000", "--contenders", "ours", "--results", str(tmp_path)]) == 0
+
+    kept = json.loads((tmp_path / "10000-many-sequence.json").read_text())["outcomes"]
+    assert [(each["repetition"], each["program"], each["measures"]["warm"]["seconds"]) for each in kept] == [(1, "new", 2.0)]

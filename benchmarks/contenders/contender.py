@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -72,6 +73,15 @@ class World:
 
         with ThreadPoolExecutor(COPIES) as threads:
             list(threads.map(copy, files))
+
+    def put_files(self, paths: Sequence[Path], bucket: str, prefix: str) -> None:
+        """Files of this machine below `prefix`, under their names."""
+
+        def put(path: Path) -> None:
+            self.s3.put_object(Bucket=bucket, Key=prefix + path.name, Body=path.read_bytes())
+
+        with ThreadPoolExecutor(COPIES) as threads:
+            list(threads.map(put, paths))
 
     def list_keys(self, bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
         """(key, size) of the objects below `prefix`."""

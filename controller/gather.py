@@ -29,6 +29,7 @@ from glue_jobs.protocol.history import read_outline, read_snapshot
 from glue_jobs.protocol.raw import list_raw
 
 THREADS = 16
+COMPLETE_ATTEMPTS = 3
 CHANGES_FOLDER = "_changes"  # where raw and lake share a folder, the change records stand beside the schemas
 Files = Callable[[Any, TableState, Limits], "tuple[Snapshot, RawListing]"]  # (S3 client, a table, limits) → what its files say
 _T = TypeVar("_T")
@@ -62,7 +63,7 @@ class LeftForLater(Exception):
 @dataclass(frozen=True)
 class Gathered:
     """All of a plan's input. now: when it was read. refused: raw folders whose name can't be a table's. notes: more
-    of what a person should know."""
+    of what a person should know. others: the tables whose items were read besides, as those of another scope."""
 
     tables: tuple[Facts, ...]
     now: datetime
@@ -70,6 +71,7 @@ class Gathered:
     scope: RawScope | None = None
     refused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    others: tuple[TableState, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -164,6 +166,8 @@ def survey(
     new = _register(table, found.paths, items, question)
     facts = [_read_item(item, path in new) for path, item in sorted(items.items())]
     chosen = _asked_for(facts, question, scope)
+    asked = {fact.path for fact in chosen}
+    others = tuple(fact.state for fact in facts if fact.state is not None and fact.path not in asked)
 
     def read(fact: Facts) -> tuple[Facts, _R]:
         whole = _read_files(s3, fact, question)
@@ -172,14 +176,15 @@ def survey(
     pairs = in_threads(read, chosen)
     tables = tuple(fact for fact, _ in pairs)
     notes = tuple(text for folder in found.shared for text in unread_transactions(folder, tables, settings.state_table))
-    return Gathered(tables, now, settings.limits, scope, found.refused, notes), tuple(made for _, made in pairs)
+    return Gathered(tables, now, settings.limits, scope, found.refused, notes, others), tuple(made for _, made in pairs)
 
 
 def read_items(table: StateTable, question: Question) -> list[dict[str, Any]]:
-    """The items asked for: those of keys and full paths by key, all others by a scan. A missing state table holds none."""
-    keys = question.keys or tuple(str(TablePath.parse(path)) for path in question.paths if "/" in path)
+    """The items asked for: those of full paths by key; else all, because a table that is not asked for may have the folder of one that is.
+    A missing state table holds none."""
+    keys = tuple(str(TablePath.parse(path)) for path in question.paths if "/" in path)
     try:
-        if keys and len(keys) == len(question.keys or question.paths):
+        if keys and len(keys) == len(question.paths) and not question.keys:
             return list(table.batch_get(keys).values())
         return list(table.scan())
     except ClientError as error:
@@ -220,18 +225,38 @@ def _register(table: StateTable, found: Iterable[TablePath], items: dict[str, di
     for path in found:
         key, write = str(path), question.create and bool(lake)
         default = default_item(path, str(lake_folder(lake, path)) if lake else "")
-        if key not in items:
-            if write and not table.create(default):
-                items[key] = table.get(key) or default  # somebody else was faster
-                continue
+        if key in items:
+            whole = _completed(table, items[key], default) if write else {**items[key], **_lacking(items[key], default)}
+            if whole:
+                items[key] = whole
+            else:
+                del items[key]
+        elif write and not table.create(default):
+            items[key] = table.get(key) or default  # somebody else was faster
+        else:
             items[key] = default
             new.add(key)
-        lacking = {name: value for name, value in default.items() if items[key].get(name) in (None, "")}
-        if lacking and not items[key].get("Head"):  # a loaded table without out_path must not be sent to another folder
-            if write:
-                table.set_attributes(key, lacking)
-            items[key] = {**items[key], **lacking}
     return new
+
+
+def _completed(table: StateTable, item: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    """The item with what it lacks of the default one, as it is stored then; empty if a person has deleted it since. All items are read
+    before the first is written to, so that a person or a run may have set what lacked: that stays, and is looked at again."""
+    path = str(item["path"])
+    stored: dict[str, Any] = {}
+    for _ in range(COMPLETE_ATTEMPTS):
+        lacking = _lacking(item, default)
+        if not lacking or table.complete(path, item, lacking, stored.update):
+            return stored or item
+        item = table.get(path) or {}
+        if not item:
+            return item
+    return item  # edited again and again: the next run completes it
+
+
+def _lacking(item: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    """What the item lacks of the default one. A loaded table without out_path must not be sent to another folder."""
+    return {} if item.get("Head") else {name: value for name, value in default.items() if item.get(name) in (None, "")}
 
 
 def _read_item(item: dict[str, Any], is_new: bool) -> Facts:
@@ -257,7 +282,8 @@ def _check_key(key: str, path: TablePath) -> None:
 def _asked_for(facts: list[Facts], question: Question, scope: RawScope | None) -> list[Facts]:
     """The tables of the items that were read which the question is about."""
     if question.keys:
-        return facts
+        keys = set(question.keys)
+        return [fact for fact in facts if fact.path in keys]
     if question.paths:
         return _choose(facts, question.paths)
     return [fact for fact in facts if question.everything or _in_scope(fact, scope)]

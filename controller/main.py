@@ -25,11 +25,11 @@ def main(argv: Sequence[str], host: Host) -> int:
     """Run once; the exit code."""
     try:
         settings = job_settings(argv, host.variables)
-        plan, report = open_session(settings, host).run()
+        _, report = open_session(settings, host).run()
     except Exception as error:  # noqa: BLE001 - the job's log must say in words why it failed, whatever it was
         return print_failure(error, host)
     print_report(report)
-    metrics = metrics_line(settings, plan, report, host.now())
+    metrics = metrics_line(settings, report, host.now())
     if metrics is not None:
         print_line(metrics)
     if report.failures:

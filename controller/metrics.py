@@ -1,4 +1,4 @@
-"""What a controller run says to CloudWatch: one line in the embedded metric format, from the plan and the report. Pure.
+"""What a controller run says to CloudWatch: one line in the embedded metric format, from the report. Pure.
 
 CloudWatch makes metrics of the line because of its member `_aws`; the line is part of the job's output, so no further permission is
 needed. The alarms and the dashboard of the template name the same namespace, dimension and metrics.
@@ -9,17 +9,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from controller.plan import RunPlan
 from controller.report import GOOD, RunReport
 from glue_jobs.core.settings import Settings
 
 NAMESPACE = "dmslake"
 INSTALLATION = "Installation"  # the dimension; its value is the state table's name, which no two installations of an account share
 UNITS = {"Runs": "Count", "TablesBlocked": "Count", "TablesFailed": "Count", "LagSeconds": "Seconds"}
-CAUGHT_UP = frozenset({"committed", "nothing"})  # a run that ends so has taken all that was there
 
 
-def metrics_line(settings: Settings, plan: RunPlan, report: RunReport, at: datetime) -> dict[str, Any] | None:
+def metrics_line(settings: Settings, report: RunReport, at: datetime) -> dict[str, Any] | None:
     """The line of a run that looked at all tables; None for one of some tables (`--path`), which says nothing of the others.
 
     Runs is 1: its absence tells that the controller has stopped. LagSeconds is the greatest of the active tables that are not paused,
@@ -30,7 +28,8 @@ def metrics_line(settings: Settings, plan: RunPlan, report: RunReport, at: datet
         return None
     blocked = sum(1 for table in report.tables if table.outcome == "blocked")
     failed = sum(1 for table in report.tables if table.outcome not in GOOD | {"blocked", "lease-held"} or table.catalog_pending)
-    values: dict[str, float] = {"Runs": 1, "TablesBlocked": blocked, "TablesFailed": failed, "LagSeconds": _greatest_lag(plan, report)}
+    lag = max((table.lag_seconds for table in report.tables), default=0.0)
+    values: dict[str, float] = {"Runs": 1, "TablesBlocked": blocked, "TablesFailed": failed, "LagSeconds": lag}
     directive = {
         "Namespace": NAMESPACE,
         "Dimensions": [[INSTALLATION]],
@@ -38,10 +37,3 @@ def metrics_line(settings: Settings, plan: RunPlan, report: RunReport, at: datet
     }
     about = {"Timestamp": int(at.timestamp() * 1000), "CloudWatchMetrics": [directive]}
     return {"_aws": about, INSTALLATION: settings.state_table, "run_id": report.run_id, **values}
-
-
-def _greatest_lag(plan: RunPlan, report: RunReport) -> float:
-    """In seconds; 0 for a table that caught up in this run, without looking at its raw files again."""
-    outcomes = {table.path: table.outcome for table in report.tables}
-    left = [table.lag_seconds or 0.0 for table in plan.tables if outcomes.get(table.path) not in CAUGHT_UP]
-    return max(left, default=0.0)

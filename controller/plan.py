@@ -92,7 +92,7 @@ def plan_run(gathered: Gathered) -> RunPlan:
 
 def join_plans(gathered: Gathered, planned: Sequence[TablePlan]) -> RunPlan:
     """The plan for all gathered tables, of which each is `planned` for itself."""
-    clashes = find_clashes(gathered.tables)
+    clashes = find_clashes(gathered.tables, gathered.others)
     tables = tuple(
         replace(table, action="blocked", job="", problem=clashes[table.path]) if table.path in clashes else table for table in planned
     )
@@ -203,11 +203,12 @@ def is_small(table: TablePlan, limits: Limits) -> bool:
     return table.table_bytes < limits.small_table_bytes and table.pending_bytes <= limits.packed_pending_bytes
 
 
-def find_clashes(facts: Sequence[Facts]) -> dict[str, Problem]:
+def find_clashes(facts: Sequence[Facts], others: Sequence[TableState] = ()) -> dict[str, Problem]:
     """The active tables that would write where another one writes: the same catalog name or lake folder, or a folder inside the other's.
 
     Of two with the same catalog name, one that was never loaded gives way to one that was; otherwise both are refused. Of two with one
     folder both are refused; one that was never loaded also where the other is loaded and not active, since that one's files are there.
+    others: tables that nothing is decided on, as those of another controller, which may have another catalog: only their folders count.
     """
     out: dict[str, Problem] = {}
     active = [fact for fact in facts if fact.state is not None and fact.state.active]
@@ -218,12 +219,13 @@ def find_clashes(facts: Sequence[Facts]) -> dict[str, Problem]:
         loaded = [fact for fact in group if fact.state and fact.state.head]
         for fact in group if len(group) > 1 else ():
             if len(loaded) != 1 or fact not in loaded:
-                others = [other.path for other in group if other is not fact]
-                out[fact.path] = _clash("catalog-name-taken", f"the catalog table {name}", fact.path, others)
+                naming = [other.path for other in group if other is not fact]
+                out[fact.path] = _clash("catalog-name-taken", f"the catalog table {name}", fact.path, naming)
     states = [fact.state for fact in facts if fact.state is not None]
-    for state, sharing in _same_folders([state for state in states if state.active or state.head]):
+    decided = {str(state.path) for state in states}
+    for state, sharing in _same_folders([state for state in (*states, *others) if state.active or state.head]):
         writing = [str(other.path) for other in sharing if other.active or not state.head]
-        if state.active and writing:
+        if state.active and writing and str(state.path) in decided:
             out[str(state.path)] = _clash("lake-folder-taken", f"the lake folder {state.out_path}", str(state.path), writing)
     return out
 

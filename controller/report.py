@@ -13,9 +13,10 @@ from controller.plan import Problem, RunPlan, TablePlan
 REPORT = 1
 LEASE_HELD_EXIT = 4
 LEASE_HELD = Problem("lease-held", "another run holds the table's lease", "nothing: run again later")
-# Worst first: of several runs of one table the report shows the first of these that occurred.
+# Worst first: where several runs of one table went well, or only found its lease held, the report shows the first of these that occurred.
 SEVERITY = ("failed", "blocked", "not-started", "lease-held", "staged", "committed", "waiting", "nothing")
 GOOD = frozenset({"staged", "committed", "waiting", "nothing", "inactive", "paused"})  # a word that we don't know is not taken for good
+CAUGHT_UP = frozenset({"committed", "nothing"})  # a run that ends so has taken all that was there
 # What a plan's action without a job means as an outcome.
 RESTS = {"up-to-date": "nothing", "no-files": "nothing", "reload-waits": "waiting", "inactive": "inactive", "paused": "paused"}
 SUMMED = ("inserted", "updated", "deleted", "ignored", "input_rows", "files_added", "files_superseded", "bytes_added")
@@ -27,6 +28,8 @@ class TableReport:
     are its. Counts are sums over the table's runs; table_rows is after the last.
 
     catalog_pending: a change that stands, and whose catalog step the last run could not do: the Glue table does not follow.
+    lag_seconds: what is left after the runs, as the last plan of the table has it; 0 for one that caught up, whose raw files are not
+    looked at again.
     """
 
     path: str
@@ -47,6 +50,7 @@ class TableReport:
     files_superseded: int = 0
     bytes_added: int = 0
     seconds: float = 0.0
+    lag_seconds: float = 0.0
     is_new: bool = False
     warnings: tuple[str, ...] = ()
     error: Problem | None = None
@@ -126,14 +130,20 @@ def build_report(plan: RunPlan, done: Dispatched, run_id: str, started: datetime
 
 
 def _table(plan: TablePlan, outcomes: Sequence[RunOutcome], again: TablePlan | None) -> TableReport:
-    parts = [_part(plan, outcome) for outcome in outcomes]
-    if not parts:
-        return _unstarted(plan)
+    """One table's part. again: what was planned for it last, if it was planned again."""
+    last = plan if again is None else replace(again, is_new=plan.is_new)
+    table = _of_runs(plan, outcomes, last) if outcomes else _unstarted(last)
+    return table if table.outcome in CAUGHT_UP else replace(table, lag_seconds=last.lag_seconds or 0.0)
+
+
+def _of_runs(plan: TablePlan, outcomes: Sequence[RunOutcome], last: TablePlan) -> TableReport:
+    """A table for which runs were started, by its first plan or by a later one."""
+    parts = [_part(plan if plan.job else last, outcome) for outcome in outcomes]
     # A run that ended without a result did no catalog step either.
     with_result = [part for part, outcome in zip(parts, outcomes) if plan.path in outcome.results]
-    if again is not None and again.problem is not None:
-        parts.append(_unstarted(again))
-    return replace(_merged(parts), is_new=plan.is_new, catalog_pending=with_result[-1].catalog_pending if with_result else "")
+    if last is not plan and last.problem is not None:
+        parts.append(_unstarted(last))
+    return replace(_merged(parts), catalog_pending=with_result[-1].catalog_pending if with_result else "")
 
 
 def _unstarted(plan: TablePlan) -> TableReport:
@@ -186,19 +196,36 @@ def _no_result(plan: TablePlan, outcome: RunOutcome) -> Problem:
 
 
 def _merged(parts: list[TableReport]) -> TableReport:
-    """Several runs of one table as one."""
-    worst = min(parts, key=lambda part: SEVERITY.index(part.outcome) if part.outcome in SEVERITY else 0)
+    """Several runs of one table as one. A failure that a later run mended is only a warning."""
+    caught_up = max((place for place, part in enumerate(parts) if part.outcome in CAUGHT_UP), default=0)
+    told = _telling(parts, caught_up)
+    mended = [part for part in parts[:caught_up] if _went_wrong(part)]
+    texts = [f"{part.outcome} at first: {part.error.message if part.error else ''}; a later run mended it" for part in mended]
     last = next((part for part in reversed(parts) if part.changes or part.table_rows), parts[-1])
     sums: dict[str, Any] = {name: sum(int(getattr(part, name)) for part in parts) for name in SUMMED}
     return replace(
         parts[0],
-        outcome=worst.outcome,
-        error=worst.error,
+        outcome=told.outcome,
+        error=told.error,
         runs=tuple(run for part in parts for run in part.runs),
         changes=tuple(change for part in parts for change in part.changes),
         staged=next((part.staged for part in reversed(parts) if part.staged), ""),
         table_rows=last.table_rows,
-        warnings=tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
+        warnings=tuple(dict.fromkeys([*texts, *(text for part in parts for text in part.warnings)])),
         seconds=round(sum(part.seconds for part in parts), 3),
         **sums,
     )
+
+
+def _telling(parts: Sequence[TableReport], caught_up: int) -> TableReport:
+    """The part that tells how the table stands: the last that went wrong since one caught up; where none did, the first of SEVERITY."""
+    wrong = [part for part in parts[caught_up:] if _went_wrong(part)]
+    if wrong:
+        return wrong[-1]
+    left = [part for place, part in enumerate(parts) if place >= caught_up or part.outcome in GOOD]
+    return min(left, key=lambda part: SEVERITY.index(part.outcome) if part.outcome in SEVERITY else 0)
+
+
+def _went_wrong(part: TableReport) -> bool:
+    """Whether a run failed, or the table is blocked. A lease that was held tells nothing of the table."""
+    return part.outcome not in GOOD and part.outcome != "lease-held"

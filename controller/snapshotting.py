@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from controller.dispatch import RunOutcome
-from controller.plan import SNAPSHOT, PlannedRun
+from controller.plan import SNAPSHOT, PlannedRun, Problem
 from controller.session import Session
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.snapshot_plan import Manifest, SnapshotPlan
 from glue_jobs.core.snapshot_sources import SnapshotWish, wish_arguments
 from glue_jobs.protocol.snapshot import find_manifest, look
+
+FAILURES = (1, 2, 3, 4, 5)  # exit codes that say something
 
 
 @dataclass(frozen=True)
@@ -21,16 +24,33 @@ class Snapshotted:
     manifest: Manifest | None = None
 
     @property
-    def message(self) -> str:
-        """Why it failed, '' where it did not."""
-        problem = self.outcome.problem
-        return "" if self.manifest else problem.message if problem else self.outcome.message or "the run ended without a manifest"
+    def problem(self) -> Problem | None:
+        """Why it failed, None where it did not."""
+        if self.manifest is not None:
+            return None
+        if self.outcome.problem is not None:
+            return self.outcome.problem
+        message = self.outcome.message or "the run ended without a manifest"
+        return _logged(message) or Problem("no-result", message, "read the run's log; readers see the version before")
 
     @property
     def exit_code(self) -> int:
-        if self.manifest is not None:
+        """The job's, where a job can have ended so; 1 for a process that was killed, whose code is that of its end."""
+        if self.problem is None:
             return 0
-        return self.outcome.problem.exit_code if self.outcome.problem else self.outcome.exit_code or 1
+        code = self.outcome.problem.exit_code if self.outcome.problem else self.outcome.exit_code
+        return code if code in FAILURES else 1
+
+
+def _logged(message: str) -> Problem | None:
+    """The error that the job has logged, where its last lines are the message, as a local run's are."""
+    for line in reversed(message.splitlines()):
+        try:
+            error = json.loads(line)["error"]
+            return Problem(str(error["code"]), str(error["message"]), str(error["todo"]))
+        except (ValueError, LookupError, TypeError):  # a line of anything else
+            continue
+    return None
 
 
 def planned_run(wish: SnapshotWish) -> PlannedRun:

@@ -55,10 +55,24 @@ def check_for_many(wish: Wish) -> None:
 
 def loaded_in_scope(facts: Sequence[Facts], scope: RawScope | None) -> list[Facts]:
     """The tables that --all means: those below --raw or without source that were ever loaded, active or not, and those whose item can't
-    be read."""
+    be read. An item whose key is no table's path is none of these: no job finds it, so that there is nothing to undo."""
     sourceless = {fact.path for fact in facts if fact.state is not None and not fact.state.has_source}
-    in_scope = [fact for fact in facts if scope is None or fact.path in sourceless or scope.has(TablePath.parse(fact.path))]
+    paths = [(fact, _table_path(fact)) for fact in facts]
+    in_scope = [fact for fact, path in paths if path and (scope is None or fact.path in sourceless or scope.has(path))]
     return [fact for fact in in_scope if fact.state is None or fact.state.head]
+
+
+def left_out(facts: Sequence[Facts]) -> list[str]:
+    """A warning for each item whose key is no table's path."""
+    todo = "it is no table's path: delete the item"
+    return [f"the item with the key {fact.path!r} is left out, {todo}" for fact in facts if _table_path(fact) is None]
+
+
+def _table_path(fact: Facts) -> TablePath | None:
+    try:
+        return TablePath.parse(fact.path)
+    except UsageError:
+        return None
 
 
 def plan_undos(s3: Any, facts: Sequence[Facts], wish: Wish) -> list[TableUndo]:

@@ -114,7 +114,7 @@ def recover(call: Call, path: str, dry_run: bool) -> int:
     """Set PATH's item to what its change records say, after it was deleted or restored from a backup.
 
     That is Head, Fence, cursor and load date, and the keys where the item has none. A table whose head is a rollback, or has raw files that
-    were applied once and are pending again, is paused.
+    were applied once and are pending again, is paused. Records of another table that has the same lake folder are refused.
     """
     with call.session() as session, translated():
         _, state = one_table(session, path, wants=lambda state: False)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Callable
 
 import click
@@ -92,11 +94,34 @@ class Commands(MutableMapping[str, click.Command]):
         return len(self._loaders)
 
 
+class ReaderGone(Exception):
+    """Nobody reads any more what is printed: head has its lines, a person has left less."""
+
+
+@contextmanager
+def _watching_the_pipe() -> Iterator[None]:
+    """Within it, a pipe without a reader is a ReaderGone. A BrokenPipeError would not get past click, which ends with 1 at it."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
 class InOrder(click.Group):
     """A group that lists its commands in the order in which a person meets them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        """The context of a call. `--help` is printed here."""
+        with _watching_the_pipe():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Do what is called for."""
+        with _watching_the_pipe():
+            return super().invoke(ctx)
 
 
 @click.group(cls=InOrder, commands=Commands(COMMANDS), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -109,7 +134,7 @@ def cli(**_: Any) -> None:
     A table, PATH, is bucket/prefix/schema/table, or schema.table where that is unique.
 
     Exit codes: 0 fine or nothing to do; 1 a table failed or is blocked; 2 wrong call; 3 configuration or credentials; 4 lease held;
-    5 `verify` found a difference; 130 Ctrl-C.
+    5 `verify` found a difference; 130 Ctrl-C (0 where that is how a command ends: serve, watch, up, capture --follow).
     """
 
 
@@ -126,13 +151,24 @@ def run(argv: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         say("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader (head, less) has gone: say nothing
+    except ReaderGone:
+        _say_no_more()
         return 0
     except DmslakeError as error:
         return _fail(error, error, debug)
     except Exception as error:  # noqa: BLE001 - the outermost place: a person gets words, a traceback only on request
         return _fail(aws_error(error), error, debug)
+
+
+def _say_no_more() -> None:
+    """What is left to be written to a pipe without a reader goes nowhere: the end of the process writes it, and would fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _fail(said: DmslakeError, error: BaseException, debug: bool) -> int:

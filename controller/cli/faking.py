@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ from controller.cli.call import Call, with_call
 from controller.cli.editing import Wish, edit_rows
 from controller.cli.looking import looking
 from controller.cli.output import Answer
-from controller.cli.reading import csv_field
+from controller.cli.reading import csv_field, print_json
 from glue_jobs.core.errors import UsageError
+from glue_jobs.core.printable import json_text
 from glue_jobs.core.row_edit import INSERT, ROW_ENDINGS, RowEdit
 
 FAKED = 1
@@ -30,7 +30,8 @@ FAKED = 1
 def fake(call: Call, path: str, count: int, seed: int, insert_now: bool, out: str) -> int:
     """Make up rows for the table PATH by its columns' names and types: with keys that it has not, sometimes null where a column may be.
 
-    Without --insert and --out they are printed, a JSON object per line, as `dmslake insert PATH --rows -` reads them.
+    Without --insert and --out they are printed, a JSON object per line, as `dmslake insert PATH --rows -` reads them; with --output json
+    as one document.
     """
     if insert_now and out:
         raise UsageError("--insert with --out", "bad-argument", "give one of them; `dmslake insert PATH --rows FILE` inserts a file")
@@ -44,11 +45,24 @@ def fake(call: Call, path: str, count: int, seed: int, insert_now: bool, out: st
     if insert_now:
         job: Any = importlib.import_module("glue_jobs.apply")
         return edit_rows(call, place, Wish(RowEdit(INSERT), give=lambda edit, settings: job.edit_rows_of(rows, edit, settings)))
-    if not out:
-        for line in _lines(rows):
-            click.echo(line)
+    if out:
+        return _write(call, place, rows, snapshot.schema, out)
+    if call.format == "json":
+        kinds = [{"name": column.name, "type": column.type} for column in snapshot.schema]
+        print_json({"fake": FAKED, "path": place, "columns": kinds}, rows.column_names, iter([_plain(rows)]))
         return 0
-    Path(out).expanduser().write_bytes(_bytes(rows, snapshot.schema, out.lower()))
+    for line in _lines(rows):
+        click.echo(line)
+    return 0
+
+
+def _write(call: Call, place: str, rows: Any, schema: Any, out: str) -> int:
+    """Write the rows to a file; UsageError where it can't be."""
+    data, count = _bytes(rows, schema, out.lower()), rows.num_rows
+    try:
+        Path(out).expanduser().write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"{out} can't be written: {error.strerror}", "bad-argument", "give --out another file") from error
     return call.show(Answer({"fake": FAKED, "path": place, "rows": count, "out": out}, (), [f"{count:,} row(s) in {out}"]))
 
 
@@ -58,7 +72,7 @@ def _plain(rows: Any) -> list[tuple[Any, ...]]:
 
 
 def _lines(rows: Any) -> list[str]:
-    return [json.dumps(dict(zip(rows.column_names, row)), ensure_ascii=False) for row in _plain(rows)]
+    return [json_text(dict(zip(rows.column_names, row))) for row in _plain(rows)]
 
 
 def _bytes(rows: Any, schema: Any, name: str) -> bytes:

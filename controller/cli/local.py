@@ -6,12 +6,15 @@ import functools
 import importlib
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
 from controller.cli.call import Call, with_call
+from controller.ports import listening
 from glue_jobs.aws.clients import make_clients
 from glue_jobs.core.errors import ConfigurationError, to_install
 from glue_jobs.core.printable import printable
@@ -22,6 +25,17 @@ def _require(packages: Sequence[str], extra: str) -> None:
     for package in packages:
         if importlib.util.find_spec(package) is None:
             raise ConfigurationError(f"the package {package} is not installed", "no-package", to_install(extra))
+
+
+@contextmanager
+def _that_starts() -> Iterator[None]:
+    """Within it, an embedded AWS that does not start is a ConfigurationError."""
+    embedded: Any = importlib.import_module("infra.local.embedded")
+    try:
+        yield
+    except embedded.NotStarted as error:
+        todo = "put right what the message names; `dmslake up --folder FOLDER` keeps the server's log, server.log"
+        raise ConfigurationError(str(error), "no-embedded-aws", todo) from error
 
 
 def _say(text: str) -> None:
@@ -36,7 +50,8 @@ def demo(spark: bool) -> int:
     """Run the main job end to end on this machine: a shop's tables, two rounds of changes, and what they did."""
     _require(("moto", "pyarrow", "pyspark"), "local")
     module = importlib.import_module("infra.local.demo")
-    return int(module.run_demo(_say, spark) or 0)
+    with _that_starts():
+        return int(module.run_demo(_say, spark) or 0)
 
 
 @click.command()
@@ -46,8 +61,10 @@ def demo(spark: bool) -> int:
 def up(port: int, folder: Path | None, schedule: bool) -> int:
     """Start an embedded AWS with buckets, state table and jobs, and keep it until Ctrl-C."""
     _require(("moto", "aws_croniter"), "local")
+    listening(port).close()  # the server, a process of its own, could say it in words of its own only
     module = importlib.import_module("infra.local.up")
-    return int(module.run_up(_say, port=port, folder=folder, schedule=schedule) or 0)
+    with _that_starts():
+        return int(module.run_up(_say, port=port, folder=folder, schedule=schedule) or 0)
 
 
 @click.command()

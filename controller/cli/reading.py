@@ -6,7 +6,6 @@ import csv
 import functools
 import importlib
 import itertools
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from controller.cli.looking import Looked, cell, looking, need, state_data, stat
 from controller.cli.output import Answer, View
 from controller.pages.life import split_key
 from glue_jobs.core.errors import UsageError, to_install
+from glue_jobs.core.printable import json_text
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.undo import parse_to
 from glue_jobs.protocol.history_table import history_at
@@ -220,13 +220,13 @@ def begun(rows: Rows) -> Rows:
 
 
 def print_json(head: dict[str, Any], columns: Sequence[str], rows: Rows) -> None:
-    """One document whose last member is `rows`; written as the rows come."""
+    """One document whose last member is `rows`; written as the rows come, and safe to print."""
     out = sys.stdout
-    out.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [')
+    out.write(json_text(head)[:-1] + ', "rows": [')
     start = "\n"
     for piece in rows:
         for row in piece:
-            out.write(start + json.dumps(dict(zip(columns, row)), ensure_ascii=False))
+            out.write(start + json_text(dict(zip(columns, row))))
             start = ",\n"
     out.write("\n]}\n")
     out.flush()

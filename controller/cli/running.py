@@ -165,4 +165,4 @@ def activate_lines(paths: Sequence[str]) -> list[str]:
     if not paths:
         return []
     commands = [f"  dmslake activate {shlex.quote(path)} --primary-key id" for path in paths]
-    return ["", "to have a table kept up, name its key columns:", *commands]
+    return ["", "to have a table kept up, name its key columns (id is an example):", *commands]

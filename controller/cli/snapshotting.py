@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from controller.cli.call import Call, with_call
-from controller.cli.output import Answer, count_text, labelled, size_text
+from controller.cli.output import Answer, count_text, labelled, problem_lines, size_text
 from controller.session import Session
 from controller.snapshotting import Snapshotted, plan_here, take_snapshot
 from glue_jobs.aws.translate import translated
@@ -87,10 +87,13 @@ def _planned(wish: SnapshotWish, plan: SnapshotPlan) -> Answer:
 
 
 def _done(wish: SnapshotWish, done: Snapshotted) -> Answer:
-    manifest = done.manifest
+    manifest, problem = done.manifest, done.problem
     if manifest is None:
-        data = {**_head(wish), "dry_run": False, "outcome": "failed", "message": done.message}
-        return Answer(data, (), [f"{wish.source.table}: the snapshot was not made: {done.message}"])
+        assert problem is not None
+        error = {"code": problem.code, "message": problem.message, "todo": problem.todo}
+        title = f"{wish.source.table}: the snapshot was not made"
+        data = {**_head(wish), "dry_run": False, "outcome": "failed", "error": error}
+        return Answer(data, (), problem_lines(wish.source.table, "failed", problem.message, problem.todo), [title])
     facts = _facts(manifest)
     pairs = [
         ("as of", f"{manifest.run_date}, {manifest.layout}, in {wish.database}.{wish.name}"),

@@ -12,7 +12,7 @@ from controller.cli.output import Answer, View, problem_lines, say
 from controller.cli.running import REPORT_COLUMNS, report_lines, report_row, split_paths, without_effect
 from controller.cli.undo_text import MANY_COLUMNS, MANY_OPTIONAL, done_lines, many_row, short_line, show_one, undo_dict
 from controller.session import Session
-from controller.undoing import TableUndo, check_for_many, loaded_in_scope, plan_undos, undo_runs
+from controller.undoing import TableUndo, check_for_many, left_out, loaded_in_scope, plan_undos, undo_runs
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import UsageError, name_table
 from glue_jobs.core.undo import Wish
@@ -97,7 +97,10 @@ def _check(wish: Wish, paths: Sequence[str]) -> None:
 
 def _plan(session: Session, paths: Sequence[str], wish: Wish) -> list[TableUndo]:
     gathered = session.gather(paths, everything=True, discover=False, wants=lambda state: False)
-    facts = gathered.tables if paths else loaded_in_scope(gathered.tables, gathered.scope)
+    facts = gathered.tables
+    if not paths:
+        warn(left_out(facts))
+        facts = tuple(loaded_in_scope(facts, gathered.scope))
     with translated():
         return plan_undos(session.clients.s3, facts, wish)
 

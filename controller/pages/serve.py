@@ -6,7 +6,6 @@ Werkzeug parses requests, routes nothing and keeps the threads: it is small, wel
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +17,11 @@ from controller.pages import links
 from controller.pages.pages import Pages
 from controller.pages.render import ASSETS, LIVE_POLICY, Live, render
 from controller.pages.views import ErrorPage, Page
+from controller.ports import LOOPBACK, listening
 from controller.reads import Reads
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, RetryLater, UsageError
 
-LOOPBACK = "127.0.0.1"
 METHODS = ("GET", "HEAD")
 AGAIN_SECONDS = 5.0  # a page that AWS has not answered asks again after so long
 LONGEST_REFRESH_SECONDS = 86_400.0
@@ -196,11 +195,5 @@ def listen(app: App, port: int = 0) -> BaseWSGIServer:
 
     Raises UsageError where the port is taken.
     """
-    try:
-        listening = socket.create_server((LOOPBACK, port))
-    except OSError as error:
-        raise UsageError(
-            f"port {port} can't be listened on: {error.strerror}", "port-taken", "give another --port, or none for any free one"
-        ) from None
-    with listening:  # the server listens on a copy
-        return make_server(LOOPBACK, listening.getsockname()[1], app, threaded=True, request_handler=_Handler, fd=listening.fileno())
+    with listening(port) as taken:  # the server listens on a copy
+        return make_server(LOOPBACK, taken.getsockname()[1], app, threaded=True, request_handler=_Handler, fd=taken.fileno())

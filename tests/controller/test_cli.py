@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +25,7 @@ from glue_jobs.aws.records import read_record, write_record
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import lake_folder
 from glue_jobs.core.settings import setting_names
+from infra.local.embedded import NotStarted
 from tests.controller.world import HEAD, LAKE, World, as_json, table_path
 
 ORDERS, STORES = table_path("orders"), table_path("stores")
@@ -73,6 +76,7 @@ def test_tables_lists_new_ones_with_their_activate_line(served: World, dmslake: 
 
     assert done.code == 0
     assert f"dmslake activate {ORDERS} --primary-key" in done.out
+    assert "(id is an example)" in done.out
     assert served.item(ORDERS)["ActiveFlag"] == "false"
 
 
@@ -611,6 +615,22 @@ def test_ctrl_c_is_130(dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch, error:
     assert dmslake("settings").code == 130
 
 
+@pytest.mark.parametrize("words", [("settings",), ("settings", "--output", "json"), ("--help",), ("run", "--help")])
+@pytest.mark.parametrize("with_errors", [False, True], ids=["stdout", "both"])
+def test_a_reader_that_has_gone_is_no_failure(words: tuple[str, ...], with_errors: bool) -> None:
+    """As of `dmslake settings | head -1`: exit code 0, and nothing is said; nor where stderr is the same pipe."""
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "controller.cli", *words],
+        stdout=writer, stderr=writer if with_errors else subprocess.PIPE, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    os.close(writer)
+
+    assert (done.returncode, done.stderr or "") == (0, "")
+
+
 def test_help_and_version(dmslake: Dmslake) -> None:
     """Both are fine, and help names every command; limits don't fill it."""
     done = dmslake("--help")
@@ -691,6 +711,41 @@ def test_a_missing_package_of_a_local_command_is_said(
 
     assert done.code == 3
     assert f"pip install --editable '.[{extra}]'" in done.err
+
+
+def test_a_taken_port_is_a_wrong_call(dmslake: Dmslake) -> None:
+    """Of `dmslake up` as of `dmslake serve`, with the way out."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = dmslake("up", "--port", str(port))
+
+    assert (done.code, done.out) == (2, "")
+    assert f"port {port} can't be listened on" in done.err
+    assert "give another --port" in done.err
+
+
+def test_a_folder_that_can_not_be_made_is_said(dmslake: Dmslake, tmp_path: Path) -> None:
+    """No server, no defect: exit code 3, and the folder is named."""
+    (tmp_path / "file").write_text("")
+
+    done = dmslake("up", "--folder", str(tmp_path / "file" / "logs"))
+
+    assert (done.code, str(tmp_path / "file" / "logs") in done.err) == (3, True)
+    assert "defect" not in done.err
+
+
+@pytest.mark.parametrize("command", ["up", "demo"])
+def test_an_embedded_aws_that_does_not_start_is_3(dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """What it said, and where its log is."""
+
+    def refuse(*_: Any) -> None:
+        raise NotStarted("the server of the embedded AWS did not start; it said: no memory")
+
+    monkeypatch.setattr("infra.local.embedded.EmbeddedAws.start", refuse)
+
+    done = dmslake(command)
+
+    assert (done.code, "it said: no memory" in done.err, "--folder" in done.err) == (3, True, True)
 
 
 def test_every_command_but_those_that_go_on_takes_an_output() -> None:

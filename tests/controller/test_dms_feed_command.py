@@ -55,3 +55,17 @@ def test_a_wrong_feed_is_a_wrong_call(kept_command: Command, tmp_path: Path) -> 
         done = kept_command("feed", "--to", to, *wrong)
         assert (done.code, says in done.err) == (2, True), done.err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_can_not_be_written_is_a_wrong_call(kept_command: Command, tmp_path: Path) -> None:
+    """Exit code 2, with the file and the option."""
+    (tmp_path / "file").write_text("")
+    small = ["feed", "--rows", "2", "--rounds", "1", "--changes", "2"]
+
+    done = kept_command(*small, "--to", f"{tmp_path}/file/things")
+    truth = kept_command(*small, "--to", f"{tmp_path}/things", "--truth", "/no/such/truth.parquet")
+
+    assert (done.code, truth.code) == (2, 2), done.err + truth.err
+    assert f"{tmp_path}/file/things/LOAD00000001.parquet can't be written: Not a directory" in done.err
+    assert "/no/such/truth.parquet can't be written: No such file or directory" in truth.err
+    assert ("give --to" in done.err, "give --truth" in truth.err) == (True, True)

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from controller.editing import RowsGiven, edit_run
@@ -18,6 +19,7 @@ from glue_jobs.core.settings import Settings, parse_arguments
 from glue_jobs.core.state import read_state
 from tests.controller.past_world import Command, PastWorld
 from tests.controller.world import item_of, table_path
+from tests.lake import LakeTable
 
 SCHEMA = "id int, name string, at timestamp"
 
@@ -58,6 +60,9 @@ def test_a_table_from_its_creation_on(
     assert lake_command("fake", path, "--rows", "2", "--out", str(faked)).out == f"2 row(s) in {faked}\n"
     printed = [json.loads(line) for line in lake_command("fake", path, "--rows", "2", "--seed", "1").out.splitlines()]
     assert [row["id"] for row in printed] == [4, 5]
+    document = lake_command("fake", path, "--rows", "2", "--seed", "1", "--output", "json").json
+    assert (document["fake"], document["path"], document["rows"]) == (1, path, printed)
+    assert [column["name"] for column in document["columns"]] == ["id", "name", "at"]
     inserted = lake_command("fake", path, "--rows", "2", "--insert", "--output", "json").json
     assert (inserted["edit"], inserted["inserted"]) == ("insert", 2)
     staged = lake_command("delete", path, "--rows", str(faked), "--stage")
@@ -99,6 +104,7 @@ def test_what_can_not_be_done_is_said(past_world: PastWorld, lake_command: Comma
         (2, "has no columns yet"): ["fake", str(empty.path), "--rows", "1"],
         (2, "--insert with --out"): ["fake", path, "--rows", "1", "--insert", "--out", "x.csv"],
         (2, "--out is 'x.txt'"): ["fake", path, "--rows", "1", "--out", "x.txt"],
+        (2, "/no/such/x.csv can't be written"): ["fake", path, "--rows", "1", "--out", "/no/such/x.csv"],
         (1, "there is a table already"): ["create", path, "--schema", SCHEMA],
         (2, "none.json can't be read"): ["create", new, "--schema", str(tmp_path / "none.json")],
         (2, "the key column 'nope'"): ["create", new, "--schema", SCHEMA, "--primary-key", "nope"],
@@ -114,6 +120,20 @@ def test_what_can_not_be_done_is_said(past_world: PastWorld, lake_command: Comma
         assert lake_command("insert", path, "--rows", str(tmp_path / f"f.{name}"), "--dry-run").code == 0
     assert lake_command("create", new, "--schema", str(file), "--database", "").code == 0
     assert table.item()["Head"] == before
+
+
+@pytest.mark.parametrize("words", [(), ("--output", "json")])
+def test_made_up_rows_obey_nobody(
+    kept_history: LakeTable, kept_command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """What a terminal would obey is spelled out, in lines as in a document, and reads back as it was."""
+    forged = "a\x9b31m\u202egnp.exe\u2028b"
+    monkeypatch.setattr("glue_jobs.spark.fake_rows.fake_rows", lambda *_: pa.table({"id": [1], "name": [forged]}))
+
+    out = kept_command("fake", str(kept_history.path), "--rows", "1", *words).out
+
+    assert all(line.isprintable() for line in out.split("\n"))
+    assert (json.loads(out)["rows"][0] if words else json.loads(out)) == {"id": 1, "name": forged}
 
 
 def test_the_run_is_told_the_edit() -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from controller.forgetting import ways_back
 from glue_jobs.aws.attributes import plain_item
+from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.paths import S3Uri, TablePath
+from glue_jobs.core.settings import DEFAULTS
 from glue_jobs.core.state import default_item, read_state
 from glue_jobs.protocol.forget import BEING_FORGOTTEN
 from tests.controller.aws_lines import request_of, run_lines
@@ -153,20 +155,23 @@ def test_what_a_plain_forget_left_can_be_purged(past_world: PastWorld, lake_comm
 
 def test_a_table_without_source_is_found_by_its_own_folder(past_world: PastWorld, lake_command: Command) -> None:
     """Its PATH is where it lies, and no run makes its item: the lines that are said do."""
-    table = past_world.loaded()
-    folder = str(table.out_path)[len("s3://") :]
-    copy = {**table.item(), "path": folder, "Source": "none", "ActiveFlag": "false"}
-    assert table.state_table.create(copy)
+    name = f"t{past_world.raw[-9:-1]}"
+    folder = f"{past_world.aws.lake[len('s3://') :]}made/{name}/"
+    assert lake_command("create", folder, "--schema", "id int", "--primary-key", "id").code == 0
+    assert lake_command("insert", folder, "--row", '{"id": 1}').code == 0
     first = lake_command("forget", folder, "--yes", "--output", "json")
-    assert (first.code, first.json["item"]) == (0, copy), first.err
+    before = first.json["item"]
+    assert (first.code, before["Source"]) == (0, "none"), first.err
 
     planned = lake_command("forget", folder, "--dry-run", "--output", "json")
     for line in first.json["ways_back"]:
         do(lake_command, line)
 
     assert (planned.code, planned.json["item"]["Source"], planned.json["files"]) == (0, "none", 1), planned.err
-    item = table.state_table.get(folder) or {}
-    assert (item["Source"], item["PrimaryKey"], item["Head"], item["out_path"]) == ("none", "id", copy["Head"], copy["out_path"])
+    item = StateTable(past_world.clients, DEFAULTS["state_table"]).get(folder) or {}
+    assert [item[name] for name in ("Source", "PrimaryKey", "Head", "out_path")] == [
+        before[name] for name in ("Source", "PrimaryKey", "Head", "out_path")
+    ]
 
 
 def test_a_purge_says_the_item_too(past_world: PastWorld, lake_command: Command) -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from controller.gather import Discovered, Gathered, Question, discover, gather
+from controller.gather import Discovered, Facts, Gathered, Question, discover, gather
+from controller.plan import plan_run
 from controller.raw_scope import RawScope
 from glue_jobs.aws.clients import Clients
+from glue_jobs.aws.records import write_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.errors import ConfigurationError, UsageError
+from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.state import default_item
-from tests.controller.world import HEAD, NOW, SETTINGS, World, table_path
+from tests.controller.world import HEAD, NOW, SETTINGS, World, head_record, table_path
 
 ORDERS, STORES = table_path("orders"), table_path("stores")
 LOAD = "LOAD00000001.parquet"
@@ -232,6 +237,91 @@ def test_short_item_of_a_person_is_completed(world: World) -> None:
     assert fact.state.out_path == "s3://lake-bucket/lake/shop/orders/"
 
 
+class Meanwhile(StateTable):
+    """A state table in which something happens once all items are read. `again`: as often as one is read anew, too."""
+
+    def __init__(self, world: World, happens: Callable[[], object], again: bool = False) -> None:
+        super().__init__(world.clients, world.table.name)
+        self._happens, self._again = happens, again
+
+    def scan(self) -> Iterator[dict[str, Any]]:
+        yield from super().scan()
+        self._happens()
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        item = super().get(path)
+        if self._again:
+            self._happens()
+        return item
+
+
+def look_meanwhile(world: World, happens: Callable[[], object], again: bool = False) -> Facts | None:
+    """What is known of the table of a hand-made item, where something happens between the look at all items and the first write."""
+    world.put_raw(ORDERS, LOAD)
+    world.table.create({"path": str(ORDERS), "ActiveFlag": "true"})
+    found = gather(world.clients, Meanwhile(world, happens, again), Question(SETTINGS, create=True), NOW).tables
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"PrimaryKey": "id"},
+        {"PrimaryKey": "id", "ActiveFlag": "false", "out_path": "s3://lake-bucket/lake/elsewhere/orders/"},
+        {"LastFullLoadDate": "2024-05-01 00:00:00", "LastIncrementalFile": f"{ORDERS}20240501-010000000.parquet"},
+        {"Paused": "an audit"},
+    ],
+)
+def test_an_edit_of_a_short_item_between_look_and_write_stays(world: World, edit: dict[str, str]) -> None:
+    """A person's key, or what another controller wrote: the item gets only what it lacks by then, and the plan is made of that."""
+    fact = look_meanwhile(world, lambda: world.table.set_attributes(str(ORDERS), edit))
+
+    expected = {**default_item(ORDERS, "s3://lake-bucket/lake/shop/orders/"), "ActiveFlag": "true", **edit}
+    assert world.item(ORDERS) == expected
+    assert fact is not None
+    assert fact.state is not None
+    assert fact.state.item == expected
+
+
+def test_a_load_between_look_and_write_stays(world: World) -> None:
+    """Of a run that another controller started: nothing is put back, and nothing added to a loaded table's item."""
+    record = head_record(ORDERS, ())
+    write_record(world.clients.s3, S3Uri.folder("s3://lake-bucket/lake/shop/orders/"), record)
+    loaded = {"Head": HEAD, "Fence": 1, "out_path": "s3://lake-bucket/lake/shop/orders/", "LastFullLoadDate": record.last_full_load}
+
+    fact = look_meanwhile(world, lambda: world.table.set_attributes(str(ORDERS), loaded))
+
+    assert world.item(ORDERS) == {"path": str(ORDERS), "ActiveFlag": "true", **loaded}
+    assert fact is not None
+    assert fact.snapshot.change == HEAD
+
+
+def test_an_item_that_is_deleted_between_look_and_write_is_not_made_anew(world: World) -> None:
+    """No stump is left, the other tables are read, and the next look finds the table as a new one."""
+    world.put_raw(STORES, LOAD)
+    key = {"path": {"S": str(ORDERS)}}
+
+    fact = look_meanwhile(world, lambda: world.clients.dynamodb.delete_item(TableName=world.table.name, Key=key))
+
+    assert fact is not None
+    assert (fact.path, world.table.get(str(ORDERS))) == (str(STORES), None)
+    assert [(each.path, each.is_new) for each in look(world).tables] == [(str(ORDERS), True), (str(STORES), False)]
+
+
+def test_an_item_that_is_edited_again_and_again_is_completed_by_the_next_look(world: World) -> None:
+    """This one plans with what it read last."""
+    lacking = iter(["PrimaryKey", "PartitionKey", "LastFullLoadDate", "LastIncrementalFile", "folder"])
+
+    fact = look_meanwhile(world, lambda: world.table.set_attributes(str(ORDERS), {next(lacking): "null"}), again=True)
+
+    assert fact is not None
+    assert fact.state is not None
+    assert fact.state.out_path == ""
+    assert "out_path" not in world.item(ORDERS)
+    look(world)
+    assert world.item(ORDERS)["out_path"] == "s3://lake-bucket/lake/shop/orders/"
+
+
 def test_out_path_of_a_loaded_table_is_never_made_up(world: World) -> None:
     """A loaded table whose out_path was taken away must not be sent to another folder."""
     world.put_raw(ORDERS, LOAD)
@@ -291,6 +381,37 @@ def test_items_outside_of_the_scope_are_left_alone(world: World) -> None:
 
     assert [fact.path for fact in look(world).tables] == [str(unfinished)]
     assert [fact.path for fact in look(world, everything=True).tables] == [str(other), str(unfinished)]
+
+
+US = replace(ORDERS, prefix="us/shop/")  # of another controller with the same `--lake`
+
+
+@pytest.mark.parametrize("attributes", [{}, {"Head": HEAD}, {"Head": HEAD, "ActiveFlag": "false"}], ids=["active", "loaded", "inactive"])
+def test_a_table_outside_of_the_scope_has_the_same_folder(world: World, attributes: dict[str, str]) -> None:
+    """The plan says so, and no run is started; nor where the tables are planned again, by their keys. Theirs is not planned."""
+    world.put_raw(ORDERS, LOAD)
+    world.put_item(ORDERS)
+    world.put_item(US, out_path="s3://lake-bucket/lake/shop/orders/", **attributes)
+
+    for question in ({}, {"keys": (str(ORDERS),)}):
+        plan = plan_run(look(world, **question))
+        ((table,), problem) = plan.tables, plan.tables[0].problem
+        assert (table.path, table.action, plan.runs) == (str(ORDERS), "blocked", ())
+        assert problem is not None
+        assert problem.code == "lake-folder-taken"
+        assert str(US) in problem.message
+
+
+def test_a_table_outside_of_the_scope_may_have_the_same_catalog_name(world: World) -> None:
+    """In a database of its own, for all that is known."""
+    world.put_raw(ORDERS, LOAD)
+    world.put_item(ORDERS)
+    world.put_item(US, out_path="s3://lake-bucket/us/shop/orders/")
+
+    gathered = look(world)
+
+    assert [str(state.path) for state in gathered.others] == [str(US)]
+    assert [table.action for table in plan_run(gathered).tables] == ["load"]
 
 
 def test_tables_without_source_are_in_every_scope(world: World) -> None:

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from controller.cli.output import Answer, JsonOutput, TextOutput, View, aligned, count_text, duration_text, size_text
+from controller.cli.reading import print_json
 
 VIEW = View(("table", "rows", "reason"), [["b/s/orders/", "1,234", "two\nlines"], ["b/s/a/", "", ""]])
 
@@ -46,6 +47,17 @@ def test_a_terminal_gets_frames_and_no_markup() -> None:
 
     assert "[red]x" in stream.getvalue()
     assert len(stream.getvalue().splitlines()) > 2
+
+
+def test_rows_as_json_are_safe_to_print(capsys: pytest.CaptureFixture[str]) -> None:
+    """A name or a value that would move a cursor, turn the writing round or begin a line is spelled out, and reads back as it was."""
+    forged = "a\x9b31m\u202egnp.exe\u2028b\r\nc\u2066é"
+
+    print_json({"path": forged}, ("id", forged), iter([[(1, forged)], [(2, None)]]))
+
+    out = capsys.readouterr().out
+    assert all(line.isprintable() for line in out.split("\n"))
+    assert json.loads(out) == {"path": forged, "rows": [{"id": 1, forged: forged}, {"id": 2, forged: None}]}
 
 
 def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:

@@ -204,6 +204,25 @@ def test_a_new_table_gives_way_to_the_files_of_a_loaded_one(attributes: dict[str
     assert find_clashes([facts(ORDERS), never_loaded]) == {}
 
 
+def test_a_table_that_is_not_planned_may_have_the_folder() -> None:
+    """Of another controller, say. Nothing is decided on it, its catalog may be another, and where it is neither active nor loaded it
+    stops nobody; the rules are those of two tables that are planned."""
+    us = TablePath("raw-bucket", "us/shop/", "orders/")
+    shares = {"out_path": "s3://lake-bucket/lake/shop/orders/", "CatalogTable": "shop_orders"}
+
+    def clashing(fact: Facts, **attributes: str) -> set[str]:
+        state = facts(us, **{**shares, **attributes}).state
+        assert state is not None
+        return set(find_clashes([fact], [state]))
+
+    new, loaded, idle = facts(ORDERS), facts(ORDERS, loaded=(LOAD,)), facts(ORDERS, ActiveFlag="false")
+    assert [clashing(fact) for fact in (new, loaded, idle)] == [{str(ORDERS)}, {str(ORDERS)}, set()]
+    was_loaded = {"ActiveFlag": "false", "Head": "0000000001-000001-0123abcd"}
+    assert [clashing(fact, **was_loaded) for fact in (new, loaded, idle)] == [{str(ORDERS)}, set(), set()]
+    assert clashing(new, ActiveFlag="false") == set()
+    assert clashing(new, out_path="s3://lake-bucket/us/shop/orders/") == set()
+
+
 def test_folders_that_only_begin_alike_are_fine() -> None:
     """`orders/` and `orders2/` are two folders."""
     assert find_clashes([facts(ORDERS), facts(table_path("orders2"))]) == {}

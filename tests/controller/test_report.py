@@ -75,6 +75,95 @@ def test_a_block_found_after_the_load_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
+    ("again", "word", "exit_code"),
+    [
+        (TablePlan(A, "blocked", problem=Problem("x", "y")), "blocked", 1),
+        (TablePlan(A, "error", problem=Problem("x", "y", exit_code=3)), "failed", 3),
+        (TablePlan(A, "reload-waits"), "waiting", 0),
+    ],
+)
+def test_a_table_without_a_run_stands_as_it_was_planned_last(again: TablePlan, word: str, exit_code: int) -> None:
+    """It was up to date when the run began, and an hour later it was not."""
+    first = TablePlan(A, "up-to-date", is_new=True)
+
+    report = report_of(tables=(first,), replanned={A: again})
+
+    (table,) = report.tables
+    assert (table.outcome, table.error, table.action, table.is_new) == (word, again.problem, again.action, True)
+    assert report.exit_code == exit_code
+
+
+def test_an_error_of_the_first_plan_that_is_gone_fails_nothing() -> None:
+    """AWS was busy when the run began; an hour later the table is up to date, or its changes are taken."""
+    busy = TablePlan(A, "error", "busy", problem=Problem("aws-busy", "busy"))
+    later = {A: TablePlan(A, "apply", "2 CDC file(s) pending", LOAD_INCREMENTAL)}
+
+    idle = report_of(tables=(busy,), replanned={A: TablePlan(A, "up-to-date")})
+    taken = report_of(ended(A, results={A: result()}), tables=(busy,), replanned=later)
+
+    assert [(report.tables[0].outcome, report.exit_code) for report in (idle, taken)] == [("nothing", 0), ("committed", 0)]
+    assert (taken.tables[0].action, taken.tables[0].reason, taken.tables[0].error) == ("apply", "2 CDC file(s) pending", None)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "word", "exit_code"),
+    [
+        (("failed", "committed"), "committed", 0),
+        (("failed", "blocked", "nothing"), "nothing", 0),
+        (("committed", "failed", "committed", "nothing"), "committed", 0),
+        (("lease-held", "committed"), "committed", 0),
+        (("committed", "blocked"), "blocked", 1),
+        (("failed", "committed", "blocked"), "blocked", 1),
+        (("failed", "blocked"), "blocked", 1),
+        (("blocked", "failed"), "failed", 1),
+        (("failed", "waiting"), "failed", 1),
+        (("failed", "lease-held"), "failed", 1),
+        (("committed", "lease-held"), "lease-held", 4),
+        (("committed", "waiting"), "committed", 0),
+    ],
+)
+def test_runs_of_one_table_one_after_the_other(outcomes: tuple[str, ...], word: str, exit_code: int) -> None:
+    """As when the tables are planned again each hour: what a later run mended is over, what no run mended stays, the last of it first."""
+    runs = [ended(A, run_id=f"run-{number}", results={A: result(each)}) for number, each in enumerate(outcomes)]
+
+    report = report_of(*runs)
+
+    assert (report.tables[0].outcome, report.exit_code, len(report.tables[0].runs)) == (word, exit_code, len(outcomes))
+
+
+def test_what_was_mended_is_a_warning() -> None:
+    """The failed run is in the list of runs, and why it failed is said."""
+    error = {"code": "x", "message": "out of memory", "todo": "a larger worker"}
+    failed = ended(A, state="FAILED", results={A: result("failed", changes=[], error=error, warnings=["look"])})
+    mended = ended(A, run_id="run-2", results={A: result(changes=["c2"])})
+
+    (table,) = report_of(failed, mended).tables
+
+    assert (table.error, table.runs, table.changes) == (None, ("run-1", "run-2"), ("c2",))
+    assert table.warnings == ("failed at first: out of memory; a later run mended it", "look")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "again", "lag"),
+    [
+        ((), None, 60.0),
+        ((), 90.0, 90.0),
+        (("failed",), 90.0, 90.0),
+        (("failed", "committed"), 90.0, 0.0),
+        (("committed",), None, 0.0),
+    ],
+)
+def test_the_lag_that_is_left_is_of_the_last_plan(outcomes: tuple[str, ...], again: float | None, lag: float) -> None:
+    """A table that caught up has none."""
+    first = TablePlan(A, "blocked", lag_seconds=60.0, problem=Problem("x", "y"))
+    replanned = {} if again is None else {A: TablePlan(A, "blocked", lag_seconds=again, problem=None if outcomes else Problem("x", "y"))}
+
+    report = report_of(*[ended(A, results={A: result(each)}) for each in outcomes], tables=(first,), replanned=replanned)
+
+    assert report.tables[0].lag_seconds == lag
+
+
+@pytest.mark.parametrize(
     ("outcome", "word", "exit_code"),
     [
         (ended(A), "failed", 1),

@@ -20,6 +20,9 @@ from infra.local.embedded import EmbeddedAws
 from tests.controller.past_world import Command
 from tests.snapshots import LAST_DAY, SnapshotTable
 
+RUN = planned_run(read_wish({"table": "o", "path": "s3://raw/o/", "primary_keys": "id", "to": "s3://out/"}, {}, date(2024, 5, 1)))
+LOGGED = json.dumps({"phase": "failed", "error": {"code": "no-raw-files", "message": "no file", "todo": "correct the path"}})
+READ_THE_LOG = "read the run's log; readers see the version before"
 LOAD = [("I", (1, "a", date(2024, 1, 1)), "2030-01-01 00:00:00"), ("I", (2, "b", None), "2030-01-01 00:00:00")]
 
 
@@ -78,12 +81,20 @@ def test_a_local_run_is_shown_by_its_manifest(table: SnapshotTable, lake_command
 
 
 def test_a_run_that_fails_is_shown_with_its_reason(table: SnapshotTable, lake_command: Command) -> None:
-    """The exit code is the job's."""
+    """The exit code is the job's, and so are the error's code and the way out."""
     given = ["--path", str(table.path), "--primary-keys", "nr", "--to", table.out, "--database", table.database]
 
     done = lake_command("snapshot", "orders", *given, "--run-date", LAST_DAY)
+    data = lake_command("snapshot", "orders", *given, "--run-date", LAST_DAY, "--output", "json")
 
-    assert (done.code, "primary_keys names the column 'nr'" in done.out) == (2, True), done.out
+    assert (done.code, data.code) == (2, 2), done.out
+    lines = done.out.splitlines()
+    assert lines[:3] == ["orders: the snapshot was not made", "", "failed: orders"]
+    assert lines[3].startswith("  primary_keys names the column 'nr'")
+    error = data.json["error"]
+    assert (data.json["outcome"], error["message"]) == ("failed", lines[3].strip())
+    assert lines[4:] == [f"  what to do: {error['todo']}"]
+    assert error["code"] == "unknown-column"
 
 
 def test_glue_runs_the_job_from_start_to_end(table: SnapshotTable, embedded_aws: EmbeddedAws) -> None:
@@ -114,15 +125,33 @@ def test_the_run_is_told_the_whole_wish() -> None:
 
 
 def test_a_run_without_a_manifest_has_failed() -> None:
-    """Whatever its state says."""
-    run = planned_run(read_wish({"table": "o", "path": "s3://raw/o/", "primary_keys": "id", "to": "s3://out/"}, {}, date(2024, 5, 1)))
+    """Whatever its state says. What the job has logged of its error is the error."""
+    silent = Snapshotted(RunOutcome(RUN, "r", "SUCCEEDED"))
+    unstarted = Snapshotted(RunOutcome(RUN, "r", "NOT_STARTED", problem=Problem("no-job", "there is no Glue job", "deploy", 3)))
+    failed = Snapshotted(RunOutcome(RUN, "r", "FAILED", message="exit code 2", exit_code=2))
+    refused = Snapshotted(RunOutcome(RUN, "r", "FAILED", message=f"exit code 2\nnext\n{LOGGED}\n[1]", exit_code=2))
 
-    silent = Snapshotted(RunOutcome(run, "r", "SUCCEEDED"))
-    unstarted = Snapshotted(RunOutcome(run, "r", "NOT_STARTED", problem=Problem("no-job", "there is no Glue job", exit_code=3)))
-    failed = Snapshotted(RunOutcome(run, "r", "FAILED", message="exit code 2", exit_code=2))
-
-    assert [(each.exit_code, each.message) for each in (silent, unstarted, failed)] == [
-        (1, "the run ended without a manifest"),
-        (3, "there is no Glue job"),
-        (2, "exit code 2"),
+    assert [(each.exit_code, each.problem) for each in (silent, unstarted, failed, refused)] == [
+        (1, Problem("no-result", "the run ended without a manifest", READ_THE_LOG)),
+        (3, Problem("no-job", "there is no Glue job", "deploy", 3)),
+        (2, Problem("no-result", "exit code 2", READ_THE_LOG)),
+        (2, Problem("no-raw-files", "no file", "correct the path")),
     ]
+
+
+@pytest.mark.parametrize(("code", "told"), [(-9, 1), (137, 1), (6, 1), (0, 1), (None, 1), (3, 3), (5, 5)])
+def test_a_code_of_no_command_is_1(code: int | None, told: int) -> None:
+    """A process that was killed ends with the signal's number below 0."""
+    assert Snapshotted(RunOutcome(RUN, "r", "FAILED", message="killed by signal 9", exit_code=code)).exit_code == told
+
+
+def test_a_run_that_could_not_be_started_is_told_with_its_way_out(table: SnapshotTable, lake_command: Command) -> None:
+    """For people and for programs."""
+    given = ["--path", str(table.path), "--primary-keys", "id", "--to", table.out, "--database", table.database]
+    words = ["snapshot", "orders", *given, "--run-date", LAST_DAY, "--runner", "glue", "--job-prefix", "nobody-"]
+
+    done, data = lake_command(*words), lake_command(*words, "--output", "json")
+
+    assert (done.code, data.code, data.json["error"]["code"]) == (3, 3, "no-job")
+    assert f"  {data.json['error']['message']}" in done.out.splitlines()
+    assert f"  what to do: {data.json['error']['todo']}" in done.out.splitlines()

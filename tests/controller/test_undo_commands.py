@@ -271,6 +271,24 @@ def test_one_refusal_is_a_refusal_of_all(past_world: PastWorld, lake_command: Co
     assert "started" not in done.err
 
 
+def test_an_item_whose_key_is_no_path_holds_up_no_table(past_world: PastWorld, lake_command: Command) -> None:
+    """It is no table: it is named and left out, and the tables go back."""
+    table = past_world.loaded()
+    moment = moment_of(table)
+    table.cdc([("D", (1, None))])
+    assert table.run() == 0
+    key = {"path": {"S": "no-path"}}
+    past_world.clients.dynamodb.put_item(TableName=past_world.aws.state_table, Item=key)
+    try:
+        done = lake_command("rollback", "--all", "--to", moment, "--output", "json")
+    finally:
+        past_world.clients.dynamodb.delete_item(TableName=past_world.aws.state_table, Key=key)
+
+    assert (done.code, table.rows()) == (0, LOADED), done.err
+    assert "the item with the key 'no-path' is left out, it is no table's path: delete the item" in done.err
+    assert "no-path" not in {each["path"] for each in done.json["tables"]}
+
+
 # --- handed on
 
 

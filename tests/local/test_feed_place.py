@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from glue_jobs.core.errors import UsageError
 from infra.local.feed.place import open_place
 from tests.quick_aws import QuickAws
 
@@ -22,3 +23,13 @@ def test_only_what_is_removed_goes(is_s3: bool, quick_aws: QuickAws, tmp_path: P
         place.remove("2024/05/01/20240501-120000000.parquet")
 
     assert place.names() == {"LOAD00000001.parquet"}
+
+
+def test_a_folder_where_nothing_can_be_written_is_said(tmp_path: Path) -> None:
+    """Of a file that is put, and of one that is removed."""
+    (tmp_path / "file").write_text("")
+    place = open_place(str(tmp_path / "file"), {})
+
+    for work in (lambda: place.put("a.parquet", b"x"), lambda: place.remove("a.parquet")):
+        with pytest.raises(UsageError, match=r"file/a\.parquet can't be written: (File exists|Not a directory)"):
+            work()

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from glue_jobs.core.dms_columns import SEQUENCE_COLUMN
 from glue_jobs.core.errors import UsageError
 from infra.local.feed.oracle import Oracle
-from infra.local.feed.place import open_place
+from infra.local.feed.place import open_place, writing
 from infra.local.feed.rounds import Round, make_rounds
 from infra.local.feed.simulation import KEYS
 from infra.local.feed.wish import FeedWish
@@ -45,7 +45,8 @@ def feed(wish: FeedWish, to: str, variables: Mapping[str, str], *, only: int | N
     """Write the feed's files below `to` (`s3://bucket/prefix/schema/table/`, or a folder that ends so).
 
     only: write this round (0: the load) and no other; those before it are taken to be there. truth: a file for the rows that the lake
-    must have afterwards, as Parquet. Raises UsageError if there are files that this feed would not have written by then.
+    must have afterwards, as Parquet. Raises UsageError if there are files that this feed would not have written by then, or one can't be
+    written.
     """
     schema, table = _table_of(to)
     if only is not None and not 0 <= only <= wish.rounds:
@@ -67,7 +68,8 @@ def feed(wish: FeedWish, to: str, variables: Mapping[str, str], *, only: int | N
             fed.files, fed.rows = fed.files + 1, fed.rows + file.rows
     _finish(fed, wish, rounds[-1], shared)
     if truth is not None:
-        pq.write_table(rounds[-1].oracle.table(), truth)
+        with writing(truth, "--truth"):
+            pq.write_table(rounds[-1].oracle.table(), truth)
     return fed
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from glue_jobs.aws.clients import make_clients
 from glue_jobs.aws.objects import list_files
+from glue_jobs.core.errors import UsageError
 from glue_jobs.core.paths import S3Uri
 
 
@@ -22,8 +24,18 @@ class RawPlace(Protocol):
     def remove(self, path: str) -> None: ...
 
 
+@contextmanager
+def writing(file: Path, option: str) -> Iterator[None]:
+    """Within it, a file of this machine that can't be written is a UsageError. option: what the person named it, or its folder, by."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)  # in pyarrow's own words the path stands once more
+        raise UsageError(f"{file} can't be written: {reason}", "bad-argument", f"give {option} a place that can be written") from error
+
+
 class LocalPlace:
-    """A folder of this machine; folders below it are made as they are needed."""
+    """A folder of this machine; folders below it are made as they are needed. UsageError where nothing can be written."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -36,11 +48,14 @@ class LocalPlace:
 
     def put(self, path: str, data: bytes) -> None:
         file = self._folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
+        with writing(file, "--to"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
 
     def remove(self, path: str) -> None:
-        (self._folder / path).unlink(missing_ok=True)
+        file = self._folder / path
+        with writing(file, "--to"):
+            file.unlink(missing_ok=True)
 
 
 class S3Place:

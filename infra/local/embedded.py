@@ -15,7 +15,8 @@ on AWS can't drift away from it. What differs from AWS, and what a green test th
   workers, role, metrics and log settings of a job are kept and shown, and change nothing.
 - The scheduled trigger starts nothing by itself: `dmslake up --schedule` acts on it, by starting the job; no workflow runs are made.
 - No events, metrics, alarms or mails: rule, alarms, dashboard and topic are kept and shown. Log groups stay empty.
-- Nobody checks credentials or policies; encryption is shown and not done.
+- Nobody checks credentials or policies; encryption is shown and not done. Requests of web pages are refused, those of any program on
+  this machine are answered: also of other people who can log in here, for whom StartJobRun starts processes of the owner's.
 """
 
 from __future__ import annotations
@@ -44,12 +45,17 @@ from infra.local.settings import Settings
 STACK = "dmslake"
 WAIT_SECONDS = "0.2"  # between two looks at job runs: here a look costs nothing, and runs are short
 FINISHED = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT"})
+_NO_OTHER_ORIGIN = {"MOTO_DISABLE_GLOBAL_CORS": "true"}  # moto lets the pages of any web site read its answers otherwise
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 
 
 class EmbeddedAwsError(RuntimeError):
     """The server did not start, or a run did not end in time; the message says where to look."""
+
+
+class NotStarted(EmbeddedAwsError):
+    """The server did not start, or its stack did not come to its end; the message says why."""
 
 
 @dataclass
@@ -120,15 +126,18 @@ class EmbeddedAws:
         return self.log_folder / f"{run_id}.log"
 
     def start(self) -> EmbeddedAws:
-        """Starts the server and creates what an installation has; returns itself. On a failure nothing is left."""
+        """Starts the server and creates what an installation has; returns itself. On a failure, mostly a NotStarted, nothing is left."""
         if self._process is not None:
             raise EmbeddedAwsError(f"the embedded AWS is already running at {self.endpoint_url}")
-        if self.folder is None:
-            self._own_folder = Path(tempfile.mkdtemp(prefix="dmslake-"))
-        self.work_folder.mkdir(parents=True, exist_ok=True)
         try:
+            if self.folder is None:
+                self._own_folder = Path(tempfile.mkdtemp(prefix="dmslake-"))
+            self.work_folder.mkdir(parents=True, exist_ok=True)
             self._start_process()
             self._create_resources()
+        except OSError as error:  # of a folder where nothing can be written, mostly
+            self.stop()
+            raise NotStarted(f"the embedded AWS did not start: {error}") from error
         except BaseException:
             self.stop()
             raise
@@ -214,7 +223,7 @@ class EmbeddedAws:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**_without_aws_settings(os.environ), "PYTHONPATH": str(CODE_FOLDER)},
+                env={**_without_aws_settings(os.environ), "PYTHONPATH": str(CODE_FOLDER), **_NO_OTHER_ORIGIN},
                 start_new_session=True,  # Ctrl-C is for us: we stop the server in order
             )
         assert self._process.stdin is not None
@@ -225,7 +234,7 @@ class EmbeddedAws:
         answer = self._process.stdout.readline()
         if not answer:
             said = log_path.read_text(errors="replace").strip().splitlines() or ["nothing"]
-            raise EmbeddedAwsError(f"the server of the embedded AWS did not start; it said: {said[-1]}")
+            raise NotStarted(f"the server of the embedded AWS did not start; it said: {said[-1]}")
         self.endpoint_url = json.loads(answer)["url"]
 
     def _create_resources(self) -> None:
@@ -241,7 +250,7 @@ class EmbeddedAws:
             glue.create_job(**create_job_request(own, self._common_arguments()))
 
     def _deploy(self, parameters: Mapping[str, str]) -> None:
-        """Creates the stack; EmbeddedAwsError if it did not come to its end."""
+        """Creates the stack; NotStarted if it did not come to its end."""
         cloudformation = self.client("cloudformation")
         cloudformation.create_stack(
             StackName=STACK,
@@ -251,7 +260,7 @@ class EmbeddedAws:
         )
         (stack,) = cloudformation.describe_stacks(StackName=STACK)["Stacks"]
         if stack["StackStatus"] != "CREATE_COMPLETE":
-            raise EmbeddedAwsError(f"the stack of the embedded AWS is {stack['StackStatus']}: {stack.get('StackStatusReason', '')}")
+            raise NotStarted(f"the stack of the embedded AWS is {stack['StackStatus']}: {stack.get('StackStatusReason', '')}")
 
     def _stack_parameters(self) -> dict[str, str]:
         return {

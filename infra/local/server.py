@@ -1,7 +1,8 @@
-"""The loopback HTTP server in front of moto: threaded, keep-alive, and with DynamoDB and Glue requests one at a time.
+"""The loopback HTTP server in front of moto: threaded, keep-alive, closed to web pages, and with DynamoDB and Glue requests one at a time.
 
 moto brings a server of its own; it closes the connection after every request, and its conditional writes to DynamoDB
-race with each other (two winners of one condition were seen). Both are put right here, outside of moto.
+race with each other (two winners of one condition were seen). It also answers the pages of any web site, and a request can start a job
+run here, which is a process. All three are put right here, outside of moto.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import io
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterable
@@ -29,7 +31,10 @@ Environ = dict[str, Any]
 WsgiApp = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 _NO_BODY_STATUS = frozenset({204, 304})
-
+# A page that has its own name resolve to this machine is sent with that name. Any port: it may be a tunnel's. A bucket's name in front
+# is refused too: boto3, aws, Arrow and delta-rs have it in the path by themselves here, Spark's connector where path.style.access is set.
+_OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
+_REFUSED = "<Error><Code>AccessDenied</Code><Message>{}</Message></Error>"  # S3's form; clients of the others show it as it is
 
 _parse_any_datetime = moto.core.serialize.parse_to_aware_datetime
 
@@ -155,6 +160,22 @@ def _target(environ: Environ) -> tuple[str, str]:
     return service, operation
 
 
+def _refusal(environ: Environ) -> str:
+    """Why the request is not answered; empty for one of an AWS client.
+
+    Browsers name themselves where a page asks: by Origin in all but some reads, by Sec-Fetch-Site in those, and by OPTIONS before what
+    a page may not ask unasked. An address that a person types is no page's (`none`).
+    """
+    if not _OWN_HOST.fullmatch(environ.get("HTTP_HOST", "")):
+        return (
+            f"this server answers to {LOOPBACK}, localhost and [::1] only, buckets in the path: set AWS_ENDPOINT_URL=http://{LOOPBACK}:PORT"
+        )
+    page = "HTTP_ORIGIN" in environ or environ.get("HTTP_SEC_FETCH_SITE", "none") != "none"
+    if page or environ["REQUEST_METHOD"] == "OPTIONS":
+        return "this server answers AWS clients only, no web page"
+    return ""
+
+
 class RequestHandler(MotoRequestHandler):
     """One connection: requests one after the other until the client closes it (HTTP/1.1 keep-alive).
 
@@ -182,12 +203,16 @@ class RequestHandler(MotoRequestHandler):
         return True
 
     def run_wsgi(self) -> None:
-        """Answers one request. An exception of the application becomes a 500 with its text."""
+        """Answers one request: 403 if a web page may have made it. An exception of the application becomes a 500 with its text."""
         environ = self.environ = self.make_environ()
         body = self._read_body(environ)
         environ["wsgi.input"] = io.BytesIO(body)
         environ["CONTENT_LENGTH"] = str(len(body))
         environ.pop("HTTP_TRANSFER_ENCODING", None)
+        refusal = _refusal(environ)
+        if refusal:
+            self._send("403 Forbidden", [("Content-Type", "application/xml")], _REFUSED.format(refusal).encode())
+            return
         answer: list[tuple[str, list[tuple[str, str]]]] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from infra.local.capture import CaptureError, SetupError
+from infra.local.capture import CaptureError, CaptureOptions, SetupError
+from infra.local.capture import capture as real_capture
 from tests.database.files import RawFiles
 from tests.database.server import MariaDb
 from tests.database.steps import Capture, run, until
+
+USER = "reader"
+RIGHTS = ("SELECT", "BINLOG MONITOR", "REPLICATION SLAVE")
+"""All that a capture of a MariaDB needs, as docs/capture.md says."""
 
 
 def test_a_position_that_the_server_has_purged_is_refused(connection: Any, table: str, capture: Capture) -> None:
@@ -19,7 +27,7 @@ def test_a_position_that_the_server_has_purged_is_refused(connection: Any, table
     run(connection, "INSERT INTO t VALUES (3, 'c')", "FLUSH BINARY LOGS")
     until(lambda: _only_the_last_binlog_is_left(connection))
 
-    with pytest.raises(CaptureError, match=r"isn't on the server any more.*--full-load"):
+    with pytest.raises(CaptureError, match=r"(?s)isn't on the server any more.*what to do: run with --full-load"):
         capture()
     capture(full_load=True)
 
@@ -50,7 +58,7 @@ def test_server_settings_that_hide_rows_are_refused(
     """The variable, what it should be, what it is, and the statement that sets it right."""
     run(connection, f"SET GLOBAL {name} = {value}")
     try:
-        with pytest.raises(SetupError, match=f"{name}: expected '{good}', found '{value}': SET GLOBAL"):
+        with pytest.raises(SetupError, match=f"{name}: expected '{good}', found '{value}'\n  what to do: SET GLOBAL"):
             capture(full_load=True)
     finally:
         run(connection, f"SET GLOBAL {name} = {good}")
@@ -119,6 +127,98 @@ def test_a_state_of_another_format_is_refused(raw: RawFiles, table: str, capture
 
     with pytest.raises(CaptureError, match="expected format 1, found 2"):
         capture()
+
+
+@pytest.mark.parametrize(
+    ("given", "missing", "full_load"),
+    [
+        ((), "SELECT ON `shop\\d+`\\.\\*", True),
+        (("INSERT",), "SELECT ON `shop\\d+`\\.\\*", True),
+        (("SELECT",), "BINLOG MONITOR ON \\*\\.\\*", False),
+        (("SELECT", "BINLOG MONITOR"), "REPLICATION SLAVE ON \\*\\.\\*", False),
+    ],
+)
+def test_a_right_that_the_user_lacks_is_named(
+    mariadb: MariaDb, connection: Any, raw: RawFiles, table: str, capture: Capture, given: tuple[str, ...], missing: str, full_load: bool
+) -> None:
+    """Exit code 3 with what to grant; once all are granted, the same call succeeds."""
+    if not full_load:
+        capture(full_load=True)
+        run(connection, "INSERT INTO t VALUES (3, 'c')")
+    url = mariadb.url(raw.database).replace("root@", f"{USER}@")
+    with _user(connection):
+        for right in given:
+            _grant(connection, right, raw.database)
+        with pytest.raises(SetupError, match=f"what to do: .*GRANT {missing} TO") as caught:
+            real_capture(url, raw.url, s3_client=raw.client, full_load=full_load)
+        for right in RIGHTS:
+            _grant(connection, right, raw.database)
+        real_capture(url, raw.url, s3_client=raw.client, full_load=full_load)
+
+    assert (caught.value.code, caught.value.exit_code) == ("database-denied", 3)
+    assert raw.database in caught.value.message
+
+
+def test_a_lock_that_the_user_may_not_take_is_a_missing_right(
+    mariadb: MariaDb, connection: Any, raw: RawFiles, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RELOAD, where the server does not tell the snapshot's position: on MySQL."""
+    monkeypatch.setattr("infra.local.capture.source._snapshot_position", lambda connection: None)
+    with _user(connection):
+        for right in RIGHTS:
+            _grant(connection, right, raw.database)
+        with pytest.raises(SetupError, match=r"what to do: .*GRANT RELOAD ON \*\.\* TO"):
+            real_capture(mariadb.url(raw.database).replace("root@", f"{USER}@"), raw.url, s3_client=raw.client, full_load=True)
+
+
+def test_a_connection_that_is_lost_in_a_full_load_is_said_to_be(mariadb: MariaDb, connection: Any, raw: RawFiles, capture: Capture) -> None:
+    """In the middle of a table's rows; nothing is reported from the driver's own end, and no position is saved."""
+    run(
+        connection,
+        "CREATE TABLE t (id int PRIMARY KEY, v varchar(2000))",
+        "INSERT INTO t SELECT seq, REPEAT('x', 2000) FROM seq_1_to_20000",
+    )
+    client = _KillsAfterAFile(raw.client, connection)
+
+    with pytest.raises(SetupError, match=r"Lost connection.*\n  what to do: check that the server runs") as caught:
+        real_capture(mariadb.url(raw.database), raw.url, s3_client=client, full_load=True, options=CaptureOptions(load_file_rows=10))
+    gc.collect()
+
+    assert (caught.value.code, caught.value.exit_code) == ("database-unreachable", 3)
+    assert not [key for key in raw.listed() if "_capture" in key]
+
+
+class _KillsAfterAFile:
+    """An S3 client that has the server end all connections to the database but the test's own, once it has put a file."""
+
+    def __init__(self, client: Any, connection: Any) -> None:
+        self._client, self._connection = client, connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def put_object(self, **given: Any) -> Any:
+        answer = self._client.put_object(**given)
+        with self._connection.cursor() as cursor:
+            cursor.execute("SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()")
+            for (number,) in cursor.fetchall():
+                cursor.execute(f"KILL {number}")
+        return answer
+
+
+@contextmanager
+def _user(connection: Any) -> Iterator[None]:
+    """A user without a password or any right."""
+    run(connection, f"CREATE USER {USER}@'127.0.0.1'")
+    try:
+        yield
+    finally:
+        run(connection, f"DROP USER {USER}@'127.0.0.1'")
+
+
+def _grant(connection: Any, right: str, database: str) -> None:
+    where = f"`{database}`" if right in ("SELECT", "INSERT") else "*"
+    run(connection, f"GRANT {right} ON {where}.* TO {USER}@'127.0.0.1'")
 
 
 def _only_the_last_binlog_is_left(connection: Any) -> bool:

@@ -27,6 +27,7 @@ GIVEN = {
     "RawBucket": "raw-bucket",
     "SchemaName": "sampledb",
 }
+TLS = {"SslMode": "verify-ca", "CertificateArn": "arn:aws:dms:eu-central-1:123456789012:cert:rds-ca"}
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/1"
 SETTINGS = {  # of the S3 target, with what another value would do
     "DataFormat": "parquet",  # CSV has no types
@@ -164,12 +165,22 @@ def test_the_sample_database_writes_a_row_binlog_and_is_not_public(sample: Resol
         "binlog_row_image": "FULL",
         "binlog_checksum": "NONE",
     }
-    assert sample.resource("ParameterGroup")["Family"] == "mysql8.0"
     assert database["BackupRetentionPeriod"] > 0  # without backups RDS writes no binlog
     assert (database["PubliclyAccessible"], database["StorageEncrypted"]) == (False, True)
     assert database["MasterUserPassword"].startswith("{{resolve:secretsmanager:")
     (rule,) = sample.resource("DatabaseSecurityGroup")["SecurityGroupIngress"]
     assert (rule["SourceSecurityGroupId"], rule["FromPort"], rule["ToPort"]) == ("ClientSecurityGroup", 3306, 3306)
+
+
+def test_the_sample_database_is_of_a_version_that_rds_supports_without_a_surcharge(sample: Resolved) -> None:
+    """8.0 is in Extended Support, which is charged, since August 2026; each version has parameters of its own family."""
+    versions = sample.template["Parameters"]["EngineVersion"]["AllowedValues"]
+    stacks = {version: Resolved.read("sample-db.yaml", VpcId="vpc-1", SubnetIds="subnet-1", EngineVersion=version) for version in versions}
+
+    assert (sample.resource("Database")["EngineVersion"], sample.resource("ParameterGroup")["Family"]) == ("8.4", "mysql8.4")
+    assert {version: stack.resource("ParameterGroup")["Family"] for version, stack in stacks.items()} == {
+        version: f"mysql{version}" for version in versions
+    }
 
 
 def test_the_outputs_of_the_sample_database_fill_dms_source(sample: Resolved) -> None:
@@ -203,11 +214,11 @@ def test_the_sample_of_the_command_is_the_one_that_the_tests_load() -> None:
     assert all(statements(name) for name in SCRIPTS)
 
 
-@pytest.mark.parametrize("file", ["dms-source.yaml", "sample-db.yaml"])
-def test_the_page_gives_the_parameters_that_there_are(file: str) -> None:
-    """The commands of docs/dms-source.md name no other, and all that have no default."""
+@pytest.mark.parametrize(("file", "more"), [("dms-source.yaml", set(TLS)), ("sample-db.yaml", set())])
+def test_the_page_gives_the_parameters_that_there_are(file: str, more: set[str]) -> None:
+    """The commands of docs/dms-source.md name no other, all that have no default, and the TLS that the sample's MySQL wants."""
     page = (ROOT / "docs/dms-source.md").read_text("utf-8")
     (command,) = (text for text in re.findall(r"\$ (aws cloudformation deploy(?:[^\n]*\\\n)*[^\n]*)", page) if file in text)
     given = set(re.findall(r"(\w+)=", command))
-    parameters = Resolved.read(file, **{name: GIVEN[name] for name in given}).template["Parameters"]
-    assert {name for name, one in parameters.items() if "Default" not in one} == given
+    parameters = Resolved.read(file, **{name: {**GIVEN, **TLS}[name] for name in given}).template["Parameters"]
+    assert {name for name, one in parameters.items() if "Default" not in one} | more == given

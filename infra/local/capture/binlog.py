@@ -17,7 +17,7 @@ from pymysqlreplication.row_event import DeleteRowsEvent, RowsEvent, UpdateRowsE
 
 from infra.local.capture.columns import SourceColumn, logged_column, logged_converter
 from infra.local.capture.corrections import apply_corrections
-from infra.local.capture.errors import CaptureError, SetupError
+from infra.local.capture.errors import CaptureError
 from infra.local.capture.source import BinlogPosition, Source
 
 apply_corrections()
@@ -88,7 +88,7 @@ def transactions(source: Source, start: BinlogPosition, end: BinlogPosition, wan
     with closing(_stream(source, start)) as stream:
         current, layouts, position = _Open(), _Layouts(), start
         while position.order < end.order:
-            event = _next(stream, start)
+            event = _next(source, stream, start)
             if event is None:
                 break
             if isinstance(event, RowsEvent):
@@ -119,16 +119,17 @@ def _stream(source: Source, start: BinlogPosition) -> BinLogStreamReader:
     )
 
 
-def _next(stream: BinLogStreamReader, start: BinlogPosition) -> Any:
+def _next(source: Source, stream: BinLogStreamReader, start: BinlogPosition) -> Any:
     try:
         return stream.fetchone()
     except pymysql.MySQLError as error:
         if error.args and error.args[0] == _ER_MASTER_FATAL_ERROR_READING_BINLOG:
             raise CaptureError(
-                f"binlog position {start} isn't on the server any more ({error}): changes since then are lost to the "
-                "capture. Run with --full-load"
+                f"binlog position {start} isn't on the server any more ({error}): changes since then are lost to the capture",
+                "binlog-gone",
+                "run with --full-load",
             ) from error
-        raise SetupError(f"binlog: the server refuses to send it: {error}") from error
+        raise source.refusal(error) from error
 
 
 def _rows(event: RowsEvent, layouts: _Layouts) -> Iterator[LoggedRow]:
@@ -138,7 +139,9 @@ def _rows(event: RowsEvent, layouts: _Layouts) -> Iterator[LoggedRow]:
     try:
         rows = event.rows
     except ValueError as error:
-        raise CaptureError(f"binlog: table {event.table}: a value can't be read: {error}") from error
+        raise CaptureError(
+            f"binlog: table {event.table}: a value can't be read: {error}", "binlog-value", "run with --full-load to start behind it"
+        ) from error
 
     def values(row: dict[str, Any], prefix: str = "") -> list[Any]:
         given, none = row[prefix + "values"], row[prefix + "none_sources"]
@@ -167,12 +170,15 @@ def _after_query(source: Source, event: Any, current: _Open) -> tuple[bool, tupl
     elif match := _ROLLBACK_TO.fullmatch(query):
         del current.rows[current.savepoints[match[1]] :]
     elif _XA.match(query):
-        raise CaptureError(f"binlog: XA transactions are not supported, found {query[:80]!r}")
+        raise CaptureError(
+            f"binlog: XA transactions are not supported, found {query[:80]!r}", "binlog-xa", "run with --full-load to start behind it"
+        )
     elif event.schema.decode("utf-8", "replace") == source.database:
         if _ROW_STATEMENT.match(query):
             raise CaptureError(
-                f"binlog: a change was logged as a statement, its rows are not known: {query[:200]!r}. "
-                "A session has changed its binlog_format; run with --full-load"
+                f"binlog: a change was logged as a statement, its rows are not known: {query[:200]!r}",
+                "binlog-statement",
+                "a session has changed its binlog_format: have it set to ROW, then run with --full-load",
             )
         if _ROWS_GONE.match(query):
             return False, (f"CDC files can't say {query[:200]!r}; run with --full-load to start again",)

@@ -39,6 +39,7 @@ _BLOBS = frozenset(["binary", "varbinary", "tinyblob", "blob", "mediumblob", "lo
 _BLOBS |= {"linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection"}
 _UNREADABLE_CHARSETS = frozenset(["utf16", "utf32"])
 """Python's codecs of these names use another byte order than the server."""
+_OTHER_CHARSET = "leave the table out, or give the column another character set and run with --full-load"
 
 _BINLOG_KINDS = {
     FIELD_TYPE.TINY: "tinyint",
@@ -99,8 +100,9 @@ def logged_column(column: Any) -> SourceColumn:
     """The column of a table map event of the binlog."""
     if not column.name:
         raise CaptureError(
-            "binlog: the events carry no column names, they were written before binlog_row_metadata was FULL. "
-            "Run with --full-load to start behind them"
+            "binlog: the events carry no column names, they were written before binlog_row_metadata was FULL",
+            "binlog-metadata",
+            "run with --full-load to start behind them",
         )
     return SourceColumn(column.name, _arrow_type(_logged_kind(column), _Logged(column)))
 
@@ -114,7 +116,11 @@ def logged_converter(column: Any) -> Callable[[Any, Any], Any]:
         if value is not None:
             return convert(value) if convert else value
         if none_source == NONE_SOURCE.COLS_BITMAP:
-            raise CaptureError(f"binlog: column {column.name} is missing in a row image; binlog_row_image must be FULL")
+            raise CaptureError(
+                f"binlog: column {column.name} is missing in a row image",
+                "binlog-row-image",
+                "a session has changed its binlog_row_image: have it set to FULL, then run with --full-load",
+            )
         return "" if empty_set and none_source == NONE_SOURCE.EMPTY_SET else None
 
     return value_of
@@ -161,19 +167,29 @@ def _arrow_type(kind: str, facts: _Described | _Logged) -> pa.DataType:
         "year": pa.int16(),
     }
     if kind not in simple:
-        raise SetupError(f"column {facts.name}: type {kind} has no mapping. Leave its table out with --tables")
+        raise SetupError(
+            f"column {facts.name}: type {kind} has no mapping: its table can't be one of --tables",
+            "unknown-type",
+            "leave the table out, or give the column another type",
+        )
     return simple[kind]
 
 
 def _logged_kind(column: Any) -> str:
     if column.type in (FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING, FIELD_TYPE.BLOB):
         if column.character_set_name in _UNREADABLE_CHARSETS:
-            raise SetupError(f"column {column.name}: character set {column.character_set_name} can't be read")
+            raise SetupError(
+                f"column {column.name}: character set {column.character_set_name} can't be read", "unknown-charset", _OTHER_CHARSET
+            )
         return "blob" if column.character_set_name == "binary" else "text"
     try:
         return _BINLOG_KINDS[column.type]
     except KeyError:
-        raise CaptureError(f"binlog: column {column.name} has type number {column.type}, which is not known") from None
+        raise CaptureError(
+            f"binlog: column {column.name} has type number {column.type}, which is not known",
+            "unknown-type",
+            "leave the table out, or give the column another type and run with --full-load",
+        ) from None
 
 
 def _logged_value(column: Any) -> Convert | None:
@@ -222,7 +238,7 @@ def _plain_number(value: Decimal) -> str:
 
 def _text(value: Any) -> str:
     if isinstance(value, bytes):
-        raise CaptureError(f"binlog: text in a character set that can't be read: {value[:40]!r}")
+        raise CaptureError(f"binlog: text in a character set that can't be read: {value[:40]!r}", "unknown-charset", _OTHER_CHARSET)
     return str(value)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from typing import Any
 
 import boto3
 
+from glue_jobs.core.printable import error_lines
 from infra.local.capture.errors import CaptureError
 from infra.local.capture.session import CaptureOptions, CaptureSummary, capture
 
@@ -28,7 +31,8 @@ def run_capture(
 ) -> int:
     """Capture and tell what was written, a line per table; the exit code (0, 1 failed, 2 usage, 3 set-up).
 
-    Without `s3_client` the environment's credentials and endpoints are used. Ctrl-C ends a following capture: 0.
+    An error is told by `echo` too, as other commands word theirs; where `echo` prints, it goes to stderr. Without `s3_client` the
+    environment's credentials and endpoints are used. Ctrl-C ends a following capture: 0.
     """
     options = CaptureOptions(tables=tuple(tables) if tables else None, timestamp_column=timestamp_column, before_images=before_images)
     try:
@@ -46,7 +50,9 @@ def run_capture(
     except KeyboardInterrupt:
         echo("stopped; the next capture goes on from the saved position")
     except CaptureError as error:
-        echo(f"error: {error}")
+        with redirect_stdout(sys.stderr):
+            for line in error_lines(error, "dmslake: "):
+                echo(line)
         return error.exit_code
     return 0
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from glue_jobs.core.errors import DmslakeError
 
-class CaptureError(Exception):
+
+class CaptureError(DmslakeError):
     """The capture stopped; what it had written stays valid and the next run goes on from the saved position."""
-
-    exit_code = 1
 
 
 class UsageError(CaptureError):

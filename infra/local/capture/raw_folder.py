@@ -42,7 +42,11 @@ class CaptureState:
         """Raise if it is of another format."""
         content = json.loads(text)
         if content.get("format") != STATE_FORMAT:
-            raise CaptureError(f"{where}: expected format {STATE_FORMAT}, found {content.get('format')!r}")
+            raise CaptureError(
+                f"{where}: expected format {STATE_FORMAT}, found {content.get('format')!r}",
+                "capture-state",
+                "use the version of dmslake that wrote it, or remove it and run with --full-load",
+            )
         return cls(BinlogPosition(content["log_file"], content["log_pos"]), dict(content["last_files"]))
 
 
@@ -52,7 +56,7 @@ class RawFolder:
     def __init__(self, raw: str, schema: str, s3_client: Any, state_file: Path | None = None) -> None:
         match = re.fullmatch(r"s3://([^/]+)/*(.*?)/*", raw)
         if match is None:
-            raise UsageError(f"--raw: expected s3://bucket/prefix/, found {raw!r}")
+            raise UsageError(f"--raw: expected s3://bucket/prefix/, found {raw!r}", "bad-uri", "write it so")
         self.bucket = match[1]
         self._prefix = f"{match[2]}/" if match[2] else ""
         self._schema = schema
@@ -86,7 +90,11 @@ class RawFolder:
     def _delete(self, keys: list[str]) -> None:
         answer = self._s3.delete_objects(Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in keys]})
         if answer.get("Errors"):
-            raise CaptureError(f"s3://{self.bucket}: old files can't be deleted: {answer['Errors'][:3]}")
+            raise CaptureError(
+                f"s3://{self.bucket}: old files can't be deleted: {answer['Errors'][:3]}",
+                "raw-folder",
+                "let the credentials delete below --raw, then run with --full-load again",
+            )
 
     def load_state(self) -> CaptureState | None:
         """The saved state; None before the first save."""
@@ -126,5 +134,7 @@ class RawFolder:
             if isinstance(error, ClientError) and error.response["Error"]["Code"] == "NoSuchKey":
                 raise
             raise SetupError(
-                f"s3://{self.bucket}: {error}. Check that the bucket exists, the endpoint answers and the credentials may write"
+                f"s3://{self.bucket}: {error}",
+                "raw-folder",
+                "check that the bucket exists, the endpoint answers and the credentials may write",
             ) from error

@@ -96,6 +96,15 @@ class Capture:
         As with DMS, a table's older load and CDC files are deleted first: they belong to the load before. A table
         without rows gets no file. A crash leaves no new position: run the full load again.
         """
+        with self._source.refusals():
+            return self._full_load()
+
+    def round(self) -> CaptureSummary:
+        """Write the changes from the saved position to the binlog's present end; without a position, start there."""
+        with self._source.refusals():
+            return self._round()
+
+    def _full_load(self) -> CaptureSummary:
         summary = CaptureSummary()
         old = self._raw.load_state()
         with consistent_snapshot(self._source) as (connection, position):
@@ -109,8 +118,7 @@ class Capture:
         summary.position = position
         return summary
 
-    def round(self) -> CaptureSummary:
-        """Write the changes from the saved position to the binlog's present end; without a position, start there."""
+    def _round(self) -> CaptureSummary:
         with self._source.connect() as connection:
             self._source.check_settings(connection)
             end = binlog_end(connection)
@@ -123,7 +131,9 @@ class Capture:
         if state.position.order > end.order:
             raise CaptureError(
                 f"{self._raw.state_place}: position {state.position} lies behind the binlog's end {end}: "
-                "is it another server, or was its binlog reset? Run with --full-load"
+                "it is another server, or its binlog was reset",
+                "binlog-position",
+                "run with --full-load",
             )
         only = self._options.tables
         wanted = (lambda name: name in only) if only is not None else (lambda name: True)

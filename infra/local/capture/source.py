@@ -17,6 +17,7 @@ from pymysql.cursors import DictCursor, SSCursor
 
 from infra.local.capture.columns import SourceColumn, described_column, select_converter, select_expression
 from infra.local.capture.errors import SetupError, UsageError
+from infra.local.capture.refusals import refusal
 
 _ER_PARSE_ERROR = 1064
 
@@ -31,6 +32,16 @@ _UNSUPPORTED = {  # each of these makes events that the reader would skip or mis
     "binlog_transaction_compression": ("OFF", "SET GLOBAL binlog_transaction_compression = OFF"),
     "binlog_row_value_options": ("", "SET GLOBAL binlog_row_value_options = ''"),
 }
+
+
+class _RowCursor(SSCursor):
+    """Rows as they come, without all of them in memory."""
+
+    def close(self) -> None:
+        """Done with it. PyMySQL's reads the rest of the rows first, also from a lost connection, where an AttributeError hides the loss."""
+        if self.connection is not None and not self.connection.open and self._result is not None:
+            self._result.unbuffered_active = False
+        super().close()
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,9 @@ class Source:
         unknown = set(query) - {"unix_socket"}
         if parts.scheme not in ("mysql", "mariadb") or not (parts.username and database and port) or "/" in database or unknown:
             raise UsageError(
-                f"--mysql: expected mysql://user[:password]@host[:port]/database[?unix_socket=path], found {_without_password(url)!r}"
+                f"--mysql: expected mysql://user[:password]@host[:port]/database[?unix_socket=path], found {_without_password(url)!r}",
+                "bad-mysql-url",
+                "write it so; special characters in user and password are percent-encoded",
             )
         password = unquote(parts.password) if parts.password else os.environ.get("MYSQL_PWD", "")
         settings: dict[str, Any] = {"user": unquote(parts.username or ""), "password": password}
@@ -91,10 +104,28 @@ class Source:
             settings["unix_socket"] = query["unix_socket"][0]
         return cls(settings, database)
 
+    @property
+    def place(self) -> str:
+        """Database and server, for messages."""
+        server = self.settings.get("unix_socket") or f"{self.settings['host']}:{self.settings['port']}"
+        return f"database {self.database} on {server}"
+
+    def refusal(self, error: pymysql.MySQLError) -> SetupError:
+        """What an error of the server, or of a connection to it, means."""
+        return refusal(error, self.place, f"{quoted(self.database)}.*")
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """Within it, such errors are the capture's own."""
+        try:
+            yield
+        except pymysql.MySQLError as error:
+            raise self.refusal(error) from error
+
     def connect(self, **more: Any) -> pymysql.connections.Connection[Any]:
         """A connection whose session shows times in UTC, and TIME values as text."""
         conv: dict[Any, Any] = {**conversions, FIELD_TYPE.TIME: str}
-        try:
+        with self.refusals():
             return pymysql.connect(
                 **self.settings,
                 database=self.database,
@@ -103,9 +134,6 @@ class Source:
                 init_command="SET time_zone = '+00:00'",
                 **more,
             )
-        except pymysql.MySQLError as error:
-            where = self.settings.get("unix_socket") or f"{self.settings['host']}:{self.settings['port']}"
-            raise SetupError(f"database {self.database} on {where}: can't connect: {error}") from error
 
     def check_settings(self, connection: pymysql.connections.Connection[Any]) -> None:
         """Raise unless the server's binlog holds whole rows in a form that the reader understands."""
@@ -118,7 +146,7 @@ class Source:
             if name in _UNSUPPORTED and name not in found:
                 continue
             if found.get(name, "").upper() != value:
-                raise SetupError(f"server variable {name}: expected {value!r}, found {found.get(name)!r}: {remedy}")
+                raise SetupError(f"server variable {name}: expected {value!r}, found {found.get(name)!r}", "server-setting", remedy)
 
     def tables(self, connection: pymysql.connections.Connection[Any], only: Sequence[str] | None) -> list[SourceTable]:
         """The database's base tables (or those named), in the order of their names."""
@@ -131,7 +159,7 @@ class Source:
             names = [row["table_name"] for row in cursor.fetchall()]
         missing = sorted(set(only or ()) - set(names))
         if missing:
-            raise UsageError(f"--tables: {', '.join(missing)} not in database {self.database}; there are: {names}")
+            raise UsageError(f"--tables: {', '.join(missing)} not in database {self.database}", "unknown-table", f"there are: {names}")
         return [self._table(connection, name) for name in names if only is None or name in only]
 
     def _table(self, connection: pymysql.connections.Connection[Any], name: str) -> SourceTable:
@@ -168,7 +196,7 @@ def binlog_end(connection: pymysql.connections.Connection[Any]) -> BinlogPositio
             cursor.execute("SHOW BINARY LOG STATUS")  # MySQL 8.4
         row = cursor.fetchone()
     if row is None:
-        raise SetupError("the server has no binlog: start it with --log-bin")
+        raise SetupError("the server has no binlog", "server-setting", "start it with --log-bin")
     return BinlogPosition(row[0], row[1])
 
 
@@ -180,7 +208,7 @@ def consistent_snapshot(source: Source, *, lock: bool = False) -> Iterator[tuple
     tables, held for as long as the two statements take. Tables of engines without transactions are read as they are
     later; the changes since the position are then captured again, which converges for tables with a key.
     """
-    connection = source.connect(cursorclass=SSCursor)
+    connection = source.connect(cursorclass=_RowCursor)
     try:
         _execute(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         told = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 import pyarrow as pa
@@ -75,7 +76,7 @@ def conform(
     *,
     first_row: int = 0,
     lost: LostDigits | None = None,
-    encoded: bool = False,
+    encoded: AbstractSet[str] = frozenset(),
 ) -> pa.Table:
     """The columns of `schema`, in its order and types, whatever the order and the physical types of `rows`.
 
@@ -83,9 +84,9 @@ def conform(
     digits below the microsecond are cut off (downwards, so that the order stays) and counted in `lost`. Any other loss raises
     TableBlocked naming `source` (a file), row (counted from `first_row`), column, expected and found.
 
-    encoded: texts that come as indices into a dictionary stay so.
+    encoded: the columns whose texts stay indices into a dictionary, where they come so; texts of all others are decoded.
     """
-    texts = _encoded_texts(rows.schema, schema) if encoded else frozenset()
+    texts = _encoded_texts(rows.schema, schema, encoded) if encoded else frozenset()
     wanted_form = arrow_schema(schema, texts)
     if isinstance(rows, pa.Table) and rows.schema.equals(wanted_form, check_metadata=True):
         return rows  # as most are that come from the lake's own files
@@ -103,9 +104,9 @@ def conform(
     return pa.Table.from_arrays(columns, schema=wanted_form)
 
 
-def _encoded_texts(found: pa.Schema, schema: Schema) -> frozenset[str]:
-    """The schema's columns of texts that come as indices into a dictionary."""
-    encoded = {field.name for field in found if field.type.equals(ENCODED_TEXT)}
+def _encoded_texts(found: pa.Schema, schema: Schema, among: AbstractSet[str]) -> frozenset[str]:
+    """The schema's columns of texts, of those named, that come as indices into a dictionary."""
+    encoded = {field.name for field in found if field.name in among and field.type.equals(ENCODED_TEXT)}
     return frozenset(column.name for column in schema if column.type == "string" and column.name in encoded) if encoded else frozenset()
 
 

@@ -21,18 +21,29 @@ _RESTORE = "roll the table back to a change before this file came, or reload it"
 def read_data_file(file: Any, name: str = "", streamed: bool = False, decoded: Container[str] | None = None) -> pq.ParquetFile:
     """The data file whose bytes are behind `file`. name: its path, for messages; TableBlocked, bad-data-file, if it is damaged.
 
+    streamed, decoded: as of `read_encoded`.
+    """
+    return read_encoded(file, name, streamed, decoded)[0]
+
+
+def read_encoded(
+    file: Any, name: str = "", streamed: bool = False, decoded: Container[str] | None = None
+) -> tuple[pq.ParquetFile, frozenset[str]]:
+    """(the same, its columns whose texts are to stay indices into their dictionary, which is a small one). Arrow reads others as indices
+    too, where the file says that they were a dictionary before they were written: those are to be decoded.
+
     streamed: it is read in pieces, and of each column only so much is held as is being decoded; else of a row group all of it. decoded: the
-    columns whose texts are decoded in any case, None for all; others with a small dictionary come as it has them.
+    columns whose texts are decoded in any case, None for all.
     """
     if isinstance(file, io.BytesIO):
         file = pa.BufferReader(file.getvalue())  # nothing is copied, and nothing asks Python for the next bytes
     with _damage(name):
         metadata = pq.read_metadata(file)
         each_bytes = buffer_bytes(metadata.num_columns) if streamed else 0
-        encoded = None if decoded is None else encoded_columns(metadata, decoded)
+        encoded = [] if decoded is None else encoded_columns(metadata, decoded)
         parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes, read_dictionary=encoded)
         _ = parquet.schema_arrow, parquet.num_row_groups
-        return parquet
+        return parquet, frozenset(encoded)
 
 
 def _damage(name: str) -> AbstractContextManager[None]:

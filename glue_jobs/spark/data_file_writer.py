@@ -63,6 +63,7 @@ class DataFileWriter:
             raise ValueError("a data file needs a column")
         self.rows = 0
         self._sink, self._schema = _Sink(sink), schema
+        self._names = frozenset(column.name for column in schema)
         # pyarrow writes a page at a time; each call into Python would wait for the thread that has the interpreter.
         self._stream = pa.BufferedOutputStream(pa.PythonFile(self._sink, mode="w"), WRITE_BYTES)
         self._compression, self._dictionary = compression, dictionary
@@ -92,7 +93,7 @@ class DataFileWriter:
         size_bytes: of the rows in memory, decoded, where it is known; a caller may count columns that the file leaves out, so that row
         groups end a little earlier.
         """
-        table = conform(rows, self._schema, "to be written", encoded=True)
+        table = conform(rows, self._schema, "to be written", encoded=self._names)
         self._form = table.schema if self._form is None else self._form
         table = encoded_like(table, self._form)
         self.rows += table.num_rows

@@ -7,6 +7,7 @@ more, so that what was deleted is not left behind in it.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Container
 from typing import Any
 
@@ -29,6 +30,7 @@ LARGE_DICTIONARY_BYTES = 1024 * 1024
 # Shorter texts are counted as if each were the longest one of the dictionary.
 SHORT_TEXT_BYTES = 32
 _OFFSET_BYTES = 4
+_TYPES_BEFORE = b"ARROW:schema"  # of the rows that were written, in a footer
 
 
 def encoded_columns(metadata: pq.FileMetaData, but: Container[str] = ()) -> list[str]:
@@ -51,6 +53,18 @@ def _is_text(column: pq.ColumnSchema, but: Container[str]) -> bool:
 def _has_small_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
     most = MOST_DICTIONARY_BYTES + MOST_INDEX_BYTES * chunk.num_values
     return chunk.has_dictionary_page and chunk.total_uncompressed_size <= most
+
+
+def may_have_unused_values(metadata: pq.FileMetaData) -> bool:
+    """Whether a dictionary in a file that Arrow wrote, but not we, may have values that no row of its row group has: what was a dictionary
+    in memory, as a category of pandas, Arrow writes whole into each row group. Where the footer does not say what was one, any may be.
+    """
+    types_before = (metadata.metadata or {}).get(_TYPES_BEFORE)
+    if types_before is not None:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(types_before)))
+        return any(pt.is_dictionary(field.type) for field in schema)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return any(group.column(at).has_dictionary_page for group in groups for at in range(group.num_columns))
 
 
 def encoded_like(table: pa.Table, schema: pa.Schema) -> pa.Table:

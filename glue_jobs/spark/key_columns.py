@@ -80,12 +80,12 @@ def key_order(table: pa.Table, key: Sequence[str]) -> pa.Array:
     return pc.sort_indices(parts, sort_keys=[(name, "ascending") for name in parts.column_names])
 
 
-def take(table: pa.Table, indices: pa.Array, gather_bytes: int = GATHER_BYTES) -> pa.Table:
+def take(table: pa.Table, indices: pa.Array) -> pa.Table:
     """The rows at `indices`, in that order, also where a column of text is larger than Arrow can gather at once."""
-    if all(column.nbytes <= gather_bytes for column in table.itercolumns() if _has_offsets(column.type)):
+    if all(column.nbytes <= GATHER_BYTES for column in table.itercolumns() if _has_offsets(column.type)):
         return table.take(indices)
     wide = table.cast(pa.schema([field.with_type(_large(field.type)) for field in table.schema]))
-    rows = max(1, len(indices) * gather_bytes // wide.nbytes)
+    rows = max(1, len(indices) * GATHER_BYTES // wide.nbytes)
     pieces = [piece for start in range(0, len(indices), rows) for piece in _narrowed(wide.take(indices.slice(start, rows)), table.schema)]
     return pa.concat_tables(pieces) if pieces else table.slice(0, 0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.spark.engine import Engine, Shared, chain
 from glue_jobs.spark.joined_files import Written, to_join
-from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.key_filters import Search
 from glue_jobs.spark.key_notes import KeyNotes, Noting
 from glue_jobs.spark.merge_file import FileMerge, Tally
@@ -26,7 +25,8 @@ from glue_jobs.spark.net_changes import DELETE, NetChanges, Unpacker
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_balance import check_balance
-from glue_jobs.spark.write_files import write_tables
+from glue_jobs.spark.taken_up import new_rows, options_of, taken_up
+from glue_jobs.spark.write_files import WriteOptions, write_tables
 
 ROWS_PER_INSERT_TASK = 1_000_000
 
@@ -184,17 +184,16 @@ class _InsertRun:
     def __call__(self, task: InsertTask) -> Written:
         notes = KeyNotes(self.shape, self.noting)
         rows = notes.of_rows()
-        files = write_tables(self.place, self.shape, task.partition, rows.passing([self._rows(task)]))
+        pieces, options = self._pieces(task)
+        files = write_tables(self.place, self.shape, task.partition, rows.passing(pieces), options)
         return Written(tuple(files), notes.of_written(files, rows))
 
-    def _rows(self, task: InsertTask) -> pa.Table:
+    def _pieces(self, task: InsertTask) -> tuple[Iterator[pa.Table], WriteOptions]:
         net = self.shared.get()
-        rows = net.images.take(pa.array(task.positions))
         if task.absorber is None:
-            return rows
-        opened = OpenFile.open(self.place, self.shape, task.absorber, self.renames)
-        table = pa.concat_tables([*FileMerge(opened, net).rows(Tally()), rows])
-        return sort_by_key(table, self.shape.key) if self.shape.key else table
+            return new_rows(net, task.positions), WriteOptions()
+        opened = OpenFile.open(self.place, self.shape, task.absorber, self.renames, encoded=True)
+        return taken_up(opened, net, FileMerge(opened, net).rows(Tally()), task.positions), options_of(opened)
 
 
 def _check(

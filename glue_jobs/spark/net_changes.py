@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from glue_jobs.core.keys import decode_bound, slice_of
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark.key_columns import bounds, comparables, normalised_keys, sort_by_key
+from glue_jobs.spark.key_columns import bounds, comparables, normalised_keys, sort_by_key, take
 from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Shape
@@ -120,7 +120,7 @@ def rank(table: pa.Table, key: Sequence[str]) -> pa.Table:
 
 def net_changes(ranked: pa.Table, shape: Shape) -> NetChanges:
     """Net changes from ranked rows (lake columns, `__op`, perhaps `__position`)."""
-    order = sort_by_key(ranked, shape.key) if shape.key else ranked.sort_by(POSITION)
+    order = sort_by_key(ranked, shape.key) if shape.key else take(ranked, pc.sort_indices(ranked[POSITION]))
     table = order.select([column.name for column in shape.schema] + [OP]).combine_chunks()
     codes, partitions = _partition_codes(table, shape)
     return NetChanges(table, shape, codes, partitions)

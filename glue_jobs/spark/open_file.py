@@ -19,8 +19,9 @@ from glue_jobs.core.record import DataFile
 from glue_jobs.core.verify import change_in_name
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.column_hashes import Hashes
-from glue_jobs.spark.data_file_reader import dictionary_columns, read_columns, read_data_file, read_rows
+from glue_jobs.spark.data_file_reader import dictionary_columns, read_columns, read_encoded, read_rows
 from glue_jobs.spark.data_file_writer import ROW_GROUP_BYTES, stored_footer
+from glue_jobs.spark.encoded_texts import may_have_unused_values
 from glue_jobs.spark.kept_property import kept_property
 from glue_jobs.spark.key_filter_bits import hashes_of, packed
 from glue_jobs.spark.partition_columns import with_partition_columns
@@ -39,7 +40,8 @@ class OpenFile:
     """A data file opened: small ones lie in memory, big ones are read by ranges.
 
     whole: its rows are taken all at once. renames: new name → name in older files, for a change that renames a column. version: of the key,
-    for a file that is hidden. encoded: `batches` leaves texts as they are stored, where their dictionary is small.
+    for a file that is hidden. encoded: the columns whose texts `batches` leaves as they are stored, because their dictionary is small;
+    none of the key's, which are compared.
     """
 
     place: Place
@@ -49,7 +51,7 @@ class OpenFile:
     whole: bool
     renames: tuple[tuple[str, str], ...] = ()
     version: str | None = None
-    encoded: bool = False
+    encoded: frozenset[str] = frozenset()
 
     @classmethod
     def open(
@@ -61,17 +63,20 @@ class OpenFile:
         version: str | None = None,
         encoded: bool = False,
     ) -> OpenFile:
+        """encoded: whether texts may stay as they are stored. Raises TableBlocked where the file is gone, changed or damaged."""
         limit = place.limits.stream_file_bytes
         bucket, key = place.lake.bucket, place.lake.key + file.path
         with _told_of_the_lake(shape.table):
             source = open_object(place.s3, bucket, key, file.size_bytes, etag=file.etag or None, version=version, whole_up_to=limit)
             keys = {dict(renames).get(name, name) for name in shape.key}
-            parquet = read_data_file(source, file.path, file.size_bytes > limit, keys if encoded else None)
+            parquet, texts = read_encoded(source, file.path, file.size_bytes > limit, keys if encoded else None)
             # Of two row groups of ours that follow each other the rows take more than one may, whatever their dictionaries make of them;
             # unless one ended early, before a row group that was copied: then a file is read in pieces that need not be.
             least = parquet.num_row_groups // 2 * ROW_GROUP_BYTES if change_in_name(file.path) else 0
             is_whole = file.size_bytes <= limit and max(least, decoded_bytes(parquet)) <= WHOLE_RATIO * limit
-            return cls(place, shape, file, parquet, is_whole, renames, version, encoded)
+            new_names = {old: new for new, old in renames}
+            encoded_texts = frozenset(new_names.get(name, name) for name in texts)
+            return cls(place, shape, file, parquet, is_whole, renames, version, encoded_texts)
 
     @property
     def dictionary(self) -> list[str]:
@@ -128,7 +133,9 @@ class OpenFile:
         if self.whole or self.parquet.num_row_groups < 2 or self.file.size_bytes <= self.place.limits.stream_file_bytes:
             return {}
         footer = stored_footer(self.parquet, self.shape.file_schema)
-        groups = {} if footer is None else described_groups(footer)
+        if footer is None or (not change_in_name(self.file.path) and may_have_unused_values(self.parquet.metadata)):
+            return {}  # in a dictionary what was deleted would stay, where no erase looks for it
+        groups = described_groups(footer)
         return {number: group for number, group in groups.items() if group.stop - group.start >= LEAST_STORED_BYTES}
 
     def range_of(self, start: int, stop: int) -> ObjectRange:

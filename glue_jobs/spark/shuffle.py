@@ -25,7 +25,7 @@ from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import Counts, DataFile
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import SparkEngine
-from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
+from glue_jobs.spark.key_columns import normalised_keys, sort_by_key, take
 from glue_jobs.spark.merge import Merged, absorbers_of
 from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, NetChanges, net_changes
@@ -36,6 +36,7 @@ from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.row_balance import check_balance
 from glue_jobs.spark.row_batches import BATCH_ROWS
 from glue_jobs.spark.rows import append_forms, key_names, plain_names, spark_ranked, spark_type, with_forms, without_forms
+from glue_jobs.spark.taken_up import options_of, taken_up
 from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import WriteOptions, give_up, write_tables
 
@@ -212,7 +213,7 @@ class _Router:
     def _rows(
         self, batch: pa.RecordBatch, sources: list[int], files: list[int], ops: list[int], bins: list[int]
     ) -> Iterator[pa.RecordBatch]:
-        taken = pa.Table.from_batches([batch]).take(pa.array(sources, pa.int64()))
+        taken = take(pa.Table.from_batches([batch]), pa.array(sources, pa.int64()))
         marks = [pa.array(files, pa.int32()), pa.array(bins, pa.int32())]
         columns = [*taken.columns[: self.width], pa.array(ops, pa.int8()), *taken.columns[self.width + 1 : -1], *marks]
         names = [*taken.column_names[:-1], "file", "bin"]
@@ -296,16 +297,16 @@ class _Rewriter:
 
     def _rewrite_file(self, file: DataFile, net: NetChanges) -> tuple[str, tuple[DataFile, ...], np.ndarray[Any, Any], NetChanges]:
         """The file with its rows merged; one that is small also takes up the rows that no file held."""
-        opened = OpenFile.open(self.place, self.shape, file)
+        opened = OpenFile.open(self.place, self.shape, file, encoded=True)
         merge, tally = FileMerge(opened, net), Tally()
         if file.size_bytes >= self.place.limits.small_file_bytes:
             added = write_tables(self.place, self.shape, file.partition, merge.rows(tally), WriteOptions(opened.dictionary, split=False))
             self._check(file, added, tally, 0)
             return file.path, tuple(added), tally.all_hits(), net
-        kept = list(merge.rows(tally))
+        merge.locate(tally)
         missed = np.setdiff1d(np.flatnonzero(net.ops != DELETE), tally.all_hits())
-        table = pa.concat_tables([*kept, net.images.take(pa.array(missed))])
-        added = write_tables(self.place, self.shape, file.partition, [sort_by_key(table, self.shape.key)])
+        rows = taken_up(opened, net, merge.rows(Tally()), missed)
+        added = write_tables(self.place, self.shape, file.partition, rows, options_of(opened))
         self._check(file, added, tally, len(missed))
         return file.path, tuple(added), tally.all_hits(), net
 

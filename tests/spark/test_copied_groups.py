@@ -21,7 +21,6 @@ from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark import open_file
-from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_file_reader import read_data_file
 from glue_jobs.spark.group_search import GroupSearch
 from glue_jobs.spark.open_file import OpenFile
@@ -34,6 +33,7 @@ from tests.spark.tables import WorkTable
 from tests.spark.test_stored_groups import SCHEMA, rows
 from tests.work_tables import MakeTable
 
+OURS = "0000000001-000001-0000000a-00000.parquet"
 IN_PIECES = {"stream_file_bytes": "0", "small_file_bytes": "0"}
 
 
@@ -238,16 +238,34 @@ def test_a_batch_may_die_at_each_request_of_a_copy(quick_table: MakeTable, by_s3
     table.check_files()
 
 
-def opened_in_pieces(*pieces: pa.Table) -> OpenFile:
+def opened_in_pieces(*pieces: pa.Table, path: str = OURS, **options: Any) -> OpenFile:
     """A file with these row groups."""
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, arrow_schema(SCHEMA), store_schema=False) as writer:
+    with pq.ParquetWriter(sink, pieces[0].schema, **{"store_schema": False, **options}) as writer:
         for piece in pieces:
             writer.write_table(piece)
     size, place = len(sink.getvalue()), SimpleNamespace(lake=S3Uri("lake", "t/"), limits=Limits(stream_file_bytes=0))
     parquet = read_data_file(io.BytesIO(sink.getvalue()), streamed=True)
     count = sum(piece.num_rows for piece in pieces)
-    return OpenFile(place, Shape("t", SCHEMA, ("n",)), DataFile("f.parquet", size, count), parquet, whole=False)  # type: ignore[arg-type]
+    return OpenFile(place, Shape("t", SCHEMA, ("n",)), DataFile(path, size, count), parquet, whole=False)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("category", [None, "n", "text"])
+@pytest.mark.parametrize("says_types", [True, False], ids=["says its types", "does not"])
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_of_another_programs_file_no_dictionary_is_copied_that_may_have_what_no_row_has(
+    monkeypatch: pytest.MonkeyPatch, category: str | None, says_types: bool, use_dictionary: bool
+) -> None:
+    """Arrow writes all of a category into each row group. Which columns were one stands in the file, if its writer put it there."""
+    monkeypatch.setattr(open_file, "LEAST_STORED_BYTES", 1)
+    table = rows(0, 20)
+    for name in [category] if category else []:
+        table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
+    options = {"store_schema": says_types, "use_dictionary": use_dictionary}
+
+    opened = opened_in_pieces(table.slice(0, 10), table.slice(10), path="part-00000.parquet", **options)
+
+    assert (len(opened.storable) == 2) == (not (category if says_types else use_dictionary))
 
 
 def test_a_file_with_an_empty_row_group_is_not_taken_for_one_with_a_hit(monkeypatch: pytest.MonkeyPatch) -> None:

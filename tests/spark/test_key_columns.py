@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from glue_jobs.core.keys import decode_bound, slice_of
 from glue_jobs.core.schema import Column, names
+from glue_jobs.spark import key_columns
 from glue_jobs.spark.key_columns import bounds, comparables, encoded_bounds, normalised_keys, sort_by_key, take
 from glue_jobs.spark.key_index import KeyIndex
 from tests.spark.lake_values import plain_key, rows_of, table_of
@@ -109,13 +110,14 @@ def test_decimals_are_ordered_as_numbers() -> None:
 
 
 @pytest.mark.parametrize("gather_bytes", [1, 100, 1 << 30])
-def test_rows_are_gathered_alike_in_one_piece_and_in_many(gather_bytes: int) -> None:
+def test_rows_are_gathered_alike_in_one_piece_and_in_many(monkeypatch: pytest.MonkeyPatch, gather_bytes: int) -> None:
     """Columns too large for one Arrow array are gathered in pieces, with the same rows and types."""
     table = pa.table({"text": [f"row {row}" for row in range(50)], "raw": [bytes([row]) for row in range(50)], "n": list(range(50))})
     indices = pa.array([49, 0, 7, 7, 20])
+    monkeypatch.setattr(key_columns, "GATHER_BYTES", gather_bytes)
 
-    found = take(table, indices, gather_bytes)
+    found = take(table, indices)
 
     assert found.schema == table.schema
     assert found.equals(table.take(indices))
-    assert take(table, indices.slice(0, 0), gather_bytes).num_rows == 0
+    assert take(table, indices.slice(0, 0)).num_rows == 0

@@ -12,8 +12,9 @@ from glue_jobs.core.keys import encode_bound
 from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column, names
-from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, Unpacker, net_changes, position, rank
+from glue_jobs.spark.net_changes import DELETE, INSERT, OP, POSITION, UPDATE, Unpacker, net_changes, position, rank
 from glue_jobs.spark.place import Shape
+from tests.spark.gathered import Narrow, gather_little
 from tests.spark.lake_values import plain_key, rows_of, table_of
 
 PROPERTY = settings(max_examples=150, deadline=None)
@@ -48,6 +49,17 @@ def test_the_last_change_of_each_key_wins(drawn, random) -> None:
     net = net_changes(rank(pa.concat_tables(files), shape.key), shape)
 
     assert list(zip(net.table["n"].to_pylist(), net.ops.tolist(), strict=True)) == [expected[key] for key in sorted(expected)]
+
+
+def test_rows_without_a_key_are_put_in_order_however_much_text_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow can't gather 2 GiB of a column of texts at once."""
+    gather_little(monkeypatch)
+    places = [number * 7 % 50 for number in range(50)]
+    table = pa.table({"text": [f"text {place}" for place in places], OP: pa.array([INSERT] * 50, pa.int8()), POSITION: places})
+
+    net = net_changes(Narrow(table), Shape("t", (Column("text", "string"),), ()))  # type: ignore[arg-type]
+
+    assert net.table["text"].to_pylist() == [f"text {place}" for place in range(50)]
 
 
 @PROPERTY

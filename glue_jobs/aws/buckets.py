@@ -33,8 +33,8 @@ def check_versioning(s3: S3Client, bucket: str) -> None:
         )
 
 
-def check_lifecycle(s3: S3Client, bucket: str, prefix: str = "") -> list[str]:
-    """Warnings about the bucket's lifecycle rules; raises ConfigurationError for one that takes live or hidden files below `prefix`."""
+def check_lifecycle(s3: S3Client, bucket: str, *prefixes: str) -> list[str]:
+    """Warnings about the bucket's lifecycle rules; raises ConfigurationError for one that takes live or hidden files below a prefix."""
     try:
         rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket).get("Rules", [])
     except ClientError as error:
@@ -46,8 +46,9 @@ def check_lifecycle(s3: S3Client, bucket: str, prefix: str = "") -> list[str]:
                 " a rule that expires live objects would lose data"
             ]
         raise
-    for rule in rules:
-        _check_rule(bucket, prefix, rule)
+    for prefix in prefixes:
+        for rule in rules:
+            _check_rule(bucket, prefix, rule)
     return []
 
 

@@ -79,10 +79,12 @@ class Unanswered(Exception):
 class Clients:
     """The clients of one process, each made when first used. All are safe to use from threads.
 
-    max_attempts: of one request; fewer for a caller that would rather say what it could not look at.
+    max_attempts: of one request; fewer for a caller that would rather say what it could not look at. answer_seconds: how long an attempt
+    waits for a connection, at most, and then for the answer.
     """
 
     max_attempts = MAX_ATTEMPTS
+    answer_seconds: float = READ_SECONDS
 
     def __init__(self, environment: Mapping[str, str], deadline: Deadline | None = None) -> None:
         self.environment = dict(environment)
@@ -90,10 +92,16 @@ class Clients:
         self._session: boto3.Session | None = None
         self._lock = threading.RLock()
 
-    def beside(self, deadline: Deadline) -> Clients:
+    def beside(self, deadline: Deadline | None) -> Clients:
         """Clients of the same environment with a deadline of their own; made in a quarter of the time, from the same session."""
         other = Clients(self.environment, deadline)
         other.max_attempts, other._session, other._lock = self.max_attempts, self._session, self._lock
+        return other
+
+    def impatient(self, answer_seconds: float) -> Clients:
+        """Clients with the same deadline that try once, and only for so long: for a caller that asks again itself before it is too late."""
+        other = self.beside(self.deadline)
+        other.max_attempts, other.answer_seconds = 0, answer_seconds  # botocore counts those after the first
         return other
 
     @functools.cached_property
@@ -125,7 +133,7 @@ class Clients:
                     service,  # type: ignore[call-overload]
                     region_name=region,
                     endpoint_url=endpoint,
-                    config=_config(service == "s3" and endpoint is not None, self.max_attempts),
+                    config=_config(service == "s3" and endpoint is not None, self.max_attempts, self.answer_seconds),
                 )
             except Exception as error:
                 raise aws_error(error) from error  # no credentials file, an unknown profile, no region
@@ -177,12 +185,12 @@ def _worker_s3(environment_items: tuple[tuple[str, str], ...], process: int) -> 
     return make_clients(dict(environment_items)).s3
 
 
-def _config(path_style: bool, max_attempts: int = MAX_ATTEMPTS) -> Config:
+def _config(path_style: bool, max_attempts: int = MAX_ATTEMPTS, answer_seconds: float = READ_SECONDS) -> Config:
     options: dict[str, Any] = {
         "retries": {"mode": "standard", "max_attempts": max_attempts},
         "max_pool_connections": POOL_CONNECTIONS,
-        "connect_timeout": CONNECT_SECONDS,
-        "read_timeout": READ_SECONDS,
+        "connect_timeout": min(CONNECT_SECONDS, answer_seconds),
+        "read_timeout": answer_seconds,
         "tcp_keepalive": True,
         "user_agent": USER_AGENT,
         # Newer botocore would compute a checksum for every request and check one in every answer.

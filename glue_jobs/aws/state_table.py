@@ -55,6 +55,10 @@ class StateTable:
         self.name = name
         self._pause = pause
 
+    def impatient(self, answer_seconds: float) -> StateTable:
+        """The same table, each request of which is sent once and given up after `answer_seconds`."""
+        return StateTable(self._clients.impatient(answer_seconds), self.name, self._pause)
+
     def ensure(self) -> None:
         """Create the DynamoDB table if it is missing, and wait until it can be used."""
         try:
@@ -133,6 +137,13 @@ class StateTable:
         """Set and remove attributes for a person, without a lease; UsageError if the table has no item."""
         if (values or remove) and not self._update(Write(path).require_item().set(values).remove(remove)):
             raise UsageError(f"no table {path} is in the state table {self.name}", "unknown-table", "`dmslake tables` lists them")
+
+    def complete(self, path: str, seen: Mapping[str, Any], values: Mapping[str, Any], on_item: OnItem) -> bool:
+        """Set attributes that the item, as it was `seen`, lacked, without a lease; False if it has one by now, or a head, or is gone."""
+        write = Write(path).require_item().require_none("the table was never loaded", "Head")
+        for attribute in values:
+            write.require(f"{attribute} is what was read", attribute, seen.get(attribute))
+        return self._update(write.set(values), on_item)
 
     def take_lease(self, path: str, seen: Mapping[str, Any], owner: str, fence: int, seconds: float, on_item: OnItem | None = None) -> bool:
         """Take the lease if fence, owner and beat are as `seen`, the item as read. owner: random for each process."""

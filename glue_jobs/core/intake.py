@@ -12,13 +12,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from glue_jobs.core.actions import Action, Finish, Rest, Rewrite, Stopped, SyncHistory, TakeBatch, Truncate
+from glue_jobs.core.awaited import FILE_GONE, check_pending_again, check_unread, mark_in, still_awaited, waiting_for
 from glue_jobs.core.batch_plan import next_batch
 from glue_jobs.core.collation import collation_of, is_same_key
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.load_plan import asks_reload, leaves_out, left_out_loads, load_due
+from glue_jobs.core.load_plan import asks_reload, left_out_loads, load_due
 from glue_jobs.core.raw_gone import truncate_due
-from glue_jobs.core.raw_names import DIGITS, CdcName, RawListing, cdc_name, is_ahead, load_number
+from glue_jobs.core.raw_names import DIGITS, CdcName, RawListing, cdc_name
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import PERSON_ATTRIBUTES, BlockedBy, TableState
 
@@ -41,7 +42,9 @@ def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: 
     try:
         return _plan(state, snapshot, listing, now, limits)
     except TableBlocked as error:
-        return Stopped(blocked_by(error, mark_of(state, listing, now)))
+        if state.blocked and error.code == FILE_GONE and error.message == state.blocked.message:
+            return Stopped(state.blocked, known=True)  # other files came or went, not the one that it waits for
+        return Stopped(waiting_for(blocked_by(error, mark_of(state, listing, now)), still_awaited(state, snapshot, listing)))
 
 
 def blocked_by(error: TableBlocked, mark: str) -> BlockedBy:
@@ -57,7 +60,7 @@ def mark_of(state: TableState, listing: RawListing, now: datetime) -> str:
 
 
 def _is_as_then(by: BlockedBy, state: TableState, listing: RawListing) -> bool:
-    mark, _, until = by.signature.partition("@")
+    mark, _, until = mark_in(by).partition("@")
     return not mark or mark == signature(state, listing, until)  # made where it is needed: it takes as long as a plan
 
 
@@ -89,12 +92,13 @@ def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datet
     if rewrite is not None:
         return rewrite
     load = load or load_due(state, snapshot, listing, now, limits)
-    _check_awaited(state, snapshot, listing, loads_only=load is not None)
-    if load is not None:
-        return load
-    emptied = truncate_due(state, snapshot, listing, now)
+    check_pending_again(state, snapshot, listing, loads_only=load is not None)
+    emptied = truncate_due(state, snapshot, listing, now) if load is None else ""
     if emptied:
         return Truncate(emptied)
+    check_unread(state, snapshot, listing, loads_only=load is not None)
+    if load is not None:
+        return load
     action = history_due(state, snapshot) or next_batch(state, snapshot, listing, limits)
     return replace(action, left_out=left_out_loads(state, snapshot, listing)) if isinstance(action, TakeBatch) else action
 
@@ -159,33 +163,3 @@ def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Rewrite | None:
             return Rewrite("rekey", f"PrimaryKey was changed to {','.join(state.primary_key) or 'null'}")
         return Rewrite("rekey", f"KeyCollation was changed to {collation_of(state.primary_key) or 'null'}")
     return None
-
-
-def _check_awaited(state: TableState, snapshot: Snapshot, listing: RawListing, *, loads_only: bool) -> None:
-    """Refuse to go on without a file that is pending again: leaving it out in silence would lose its rows.
-
-    loads_only: a load comes first; it may bring what the awaited CDC files have, and a load file that was written anew is fine. So is one
-    that is gone where none of the awaited load files is there as it was: the load is another one.
-    """
-    if not snapshot.awaited or state.request == "reload":
-        return
-    listed = {file.key: file.etag for file in (*listing.loads, *listing.cdc)}
-    cursor = cdc_name(state.cursor)
-    is_other_load = loads_only and not any(listed.get(key) == item.etag for key, item in snapshot.awaited.items() if load_number(key))
-    for key, item in sorted(snapshot.awaited.items()):
-        name = cdc_name(key)
-        passed_by_hand = name is not None and state.cursor != snapshot.cursor and not is_ahead(name, cursor)
-        fine = item.matches(listed.get(key)) or (name is None and (key in listed or is_other_load))
-        if fine or passed_by_hand or (loads_only and name is not None) or leaves_out(state, snapshot.generation, key, item.etag):
-            continue
-        raise blocked(
-            "awaited-file-gone",
-            "a raw file was applied once and is pending again (by a rollback, a reload or a cursor that was moved back), and it is not"
-            " there as it was",
-            where=f"s3://{state.path.bucket}/{key}",
-            expected=f"ETag {item.etag}" if item.etag else "the file",
-            found=f"ETag {listed[key]}" if key in listed else "no such object",
-            todo=f"put it back, or go to rows that have it (`dmslake reapply {state.path.in_shell}` where a rollback undid them, else"
-            f" `dmslake rollback {state.path.in_shell} --to CHANGE` with the one before in `dmslake history`), or leave it out: "
-            f"`dmslake unblock {state.path.in_shell} --skip-file {key.rsplit('/', 1)[-1]}`",
-        )

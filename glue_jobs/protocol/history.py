@@ -92,11 +92,15 @@ def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: s
     """Refuse to go on where the records say that the item went back (deleted, restored from a backup, a stale form saved).
 
     Records after the head are attempts that never landed, with a fence the item has already given out, and with no file that
-    was ever completed. One with a greater fence, or with a completed file, was the head once.
+    was ever completed. One with a greater fence, or with a completed file, was the head once. Of a table without a head any record of
+    another table tells that the folder is not its own: a change that landed need not have left a file, or was not published yet.
     """
     for change in list_records(s3, lake, head):
-        if ChangeId.parse(change).fence > fence_before or _was_published(s3, lake, read_record(s3, lake, change)):
-            check_no_history(read_record(s3, lake, change), lake, path)
+        record = read_record(s3, lake, change)
+        if not head:
+            check_own(record, lake, path)
+        if ChangeId.parse(change).fence > fence_before or _was_published(s3, lake, record):
+            check_own(record, lake, path)
             raise blocked(
                 "state-went-back",
                 "the table's item is older than its change records: it was deleted, restored from a backup or overwritten",
@@ -107,17 +111,27 @@ def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: s
             )
 
 
-def check_no_history(record: ChangeRecord, lake: S3Uri, path: str) -> None:
-    """Refuse a table whose folder is another table's history, as `record`, one of those in it, tells."""
-    if record.table == path or record.schema[-len(COLUMNS) :] != COLUMNS:
+def check_own(record: ChangeRecord, lake: S3Uri, path: str) -> None:
+    """Refuse a table whose folder is another table's, or another's history table, as `record`, one of those in it, tells."""
+    if record.table == path:
         return
+    if record.schema[-len(COLUMNS) :] == COLUMNS:
+        raise blocked(
+            "history-folder-taken",
+            "the table's folder is the history table of another",
+            where=str(lake),
+            expected="a folder of its own",
+            found=f"the row versions of {record.table}",
+            todo=f"set out_path of {path} to another folder (s3://bucket/prefix/schema/table/)",
+        )
     raise blocked(
-        "history-folder-taken",
-        "the table's folder is the history table of another",
+        "lake-folder-taken",
+        f"the lake folder of {path} is that of the table {record.table}: its change records stand there",
         where=str(lake),
         expected="a folder of its own",
-        found=f"the row versions of {record.table}",
-        todo=f"set out_path of {path} to another folder (s3://bucket/prefix/schema/table/)",
+        found=f"change {record.id} of {record.table}",
+        todo=f"set out_path of {shlex.quote(path)} to another folder (s3://bucket/prefix/schema/table/); if it was loaded here before, "
+        f"`dmslake forget {shlex.quote(path)}` comes first, without --purge",
     )
 
 

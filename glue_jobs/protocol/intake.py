@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from glue_jobs.aws.objects import list_files
 from glue_jobs.core.actions import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad
+from glue_jobs.core.awaited import FILE_GONE, gone_before_read, still_awaited, vanished
 from glue_jobs.core.erasure import BACK, back_text
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.foreign_folder import check_alone
@@ -25,6 +26,8 @@ from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.raw import list_raw
 from glue_jobs.protocol.stage import pause_for
 from glue_jobs.protocol.table_run import TableRun
+
+_MOVED = frozenset({FILE_GONE, "raw-file-changed"})
 
 
 def take_with(worker: Worker, takes: tuple[type, ...], *, staging: bool = False) -> Act:
@@ -47,7 +50,8 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
             listed = _Listed.of(run)
         if listed.change == run.snapshot.change:
             run.snapshot = listed.snapshot
-        action = _plan(run, replace(listed.listing, blank=_still(blank, listed.listing)))
+        listing = replace(listed.listing, blank=_still(blank, listed.listing))
+        action = _plan(run, listing)
         if isinstance(action, Stopped):
             if listed.change != run.snapshot.change:
                 listed = None  # the next run finds the block by what it lists then
@@ -66,15 +70,34 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
         except NothingForTable as found:
             blank.update({file.key: file.etag for file in listed.listing.cdc if file.key in found.keys})
             continue
-        except TableBlocked:
-            if listed.change != run.snapshot.change:
-                _mark(run, _Listed.of(run).listing)
+        except TableBlocked as error:
+            if error.code in _MOVED or listed.change != run.snapshot.change:
+                _look_again(run, action, listing, error)
             raise
         if not isinstance(action, TakeBatch):
             listed = None
         if run.staging:
             pause_for(run, run.staged[-1])
             return
+
+
+def _look_again(run: TableRun, action: Action, before: RawListing, error: TableBlocked) -> None:
+    """Sign the block with what the next run lists, and let it wait for files that are gone: that run would not miss them. Where the error
+    is that they are, what is raised says so.
+
+    Where a file was written anew since `before` was listed, the next run is to look at what is there now: the block has no plan's
+    signature. If we die before it is written, nothing is known of the files that are gone, as where they went before any listing.
+    """
+    after = list_raw(run.s3, run.state, run.snapshot, run.context.settings.limits)
+    _mark(run, after)
+    gone = vanished(run.state, run.snapshot, action, before, after)
+    run.awaited = {**(run.awaited or {}), **gone}
+    if gone and error.code == FILE_GONE:
+        raise gone_before_read(run.state, next(iter(gone.values()))) from error
+    taken = action.files if isinstance(action, (TakeLoad, TakeBatch)) else ()
+    etags = {file.key: file.etag for file in (*after.loads, *after.cdc)}
+    if error.code in _MOVED or any(etags.get(file.key) != file.etag for file in taken):
+        run.mark = ""
 
 
 def _still(blank: Mapping[str, str], listing: RawListing) -> frozenset[str]:
@@ -100,7 +123,7 @@ def _take(run: TableRun, worker: Worker, action: Action) -> None:
 
 def _check_alone(run: TableRun) -> None:
     """Refuse a first change in a folder that holds objects and is shared with another item's: a reload would replace that table's files
-    as another program's. An empty folder is not looked at further."""
+    as another program's. An empty folder is not looked at further: what another table says of it in change records was found by `open`."""
     path, lake = run.state.path, run.state.lake
     if next(iter(list_files(run.s3, lake.bucket, lake.key)), None) is not None:
         wrong = f"if the other item is wrong, correct it, then `dmslake unblock {path.in_shell}`"
@@ -156,6 +179,7 @@ def _plan(run: TableRun, listing: RawListing) -> Action:
 
 def _mark(run: TableRun, listing: RawListing) -> None:
     run.mark = mark_of(run.state, listing, run.context.clock())
+    run.awaited = still_awaited(run.state, run.snapshot, listing)
 
 
 def _sizes(action: Action) -> dict[str, int]:

@@ -14,6 +14,9 @@ from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import LeaseHeld
 
 RENEWALS_PER_LEASE = 3
+# A connection may hang while others answer: a renewal is given up in time for two more on other connections before the lease is over.
+ANSWERS_PER_LEASE = 6
+RETRIES_PER_LEASE = 12
 LOOKS_PER_LEASE = 10
 
 
@@ -42,12 +45,15 @@ class Lease:
         return self
 
     def _renew_until_stopped(self) -> None:
-        while not self._stop.wait(self.seconds / RENEWALS_PER_LEASE):
+        pause, table = self.seconds / RENEWALS_PER_LEASE, self.table.impatient(self.seconds / ANSWERS_PER_LEASE)
+        while not self._stop.wait(pause):
             asked_at = clock_seconds()
             self._beat += 1
+            pause = self.seconds / RETRIES_PER_LEASE
             try:
                 with self._moving:
-                    renewed = self.table.renew(self.path, self.owner, self.fence, self._beat)
+                    renewed = table.renew(self.path, self.owner, self.fence, self._beat)
+                pause = self.seconds / RENEWALS_PER_LEASE
                 if renewed:
                     if not self._stop.is_set():
                         self.deadline.set(asked_at + self.seconds)

@@ -67,8 +67,8 @@ def update_catalog(
 def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapshot) -> Work:
     """The change that takes back `lost`, whose uploads are gone: the snapshot before it, its inputs pending again.
 
-    The files that `lost` superseded are in `added` again, without an upload: they are visible.
-    Nothing was hidden yet (converge hides only when nothing is missing), so every file of `before` is still visible. Refused,
+    The files that `lost` superseded are in `added` again, without an upload.
+    Nothing was hidden yet (converge hides only when nothing is missing), so every file of `before` is as visible as it was. Refused,
     with the head where it is, if that is not so: then `lost` was published before; or if an input that would be pending again is no
     longer there as it was, unless a person asked for a reload or skips that file by its name.
     """
@@ -97,9 +97,10 @@ def undo_of_lost(s3: Any, state: TableState, lost: ChangeRecord, before: Snapsho
 
 def _check_not_published(s3: Any, state: TableState, lost: ChangeRecord, back: Iterable[str]) -> None:
     """Refuse to take back a change that was published before: its files are gone since then, and those that are left are live. It was
-    if a file that it superseded is hidden, or if another change was built on it: no run begins one before the publish is finished."""
+    if a file that it superseded is hidden, but for a repair, which supersedes what was hidden before it; or if another change was built on
+    it: no run begins one before the publish is finished."""
     lake = state.lake
-    seen = versions_of(s3, lake.bucket, [lake.key + path for path in back])
+    seen = versions_of(s3, lake.bucket, [lake.key + path for path in back if lost.kind != "repair"])
     found = [f"s3://{lake.bucket}/{key} is not visible" for key, versions in sorted(seen.items()) if not versions.visible]
     later = (read_record(s3, lake, change, with_checkpoint=False) for change in list_records(s3, lake, lost.id))
     found += [f"change {record.id} was built on it" for record in later if record.parent == lost.id != record.lost]

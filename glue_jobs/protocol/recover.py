@@ -19,7 +19,7 @@ from glue_jobs.core.partitioning import partition_key_text
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.state import TableState, read_state
-from glue_jobs.protocol.history import check_no_history, greatest_fence, last_begun, last_published, snapshot_of
+from glue_jobs.protocol.history import check_own, greatest_fence, last_begun, last_published, snapshot_of
 from glue_jobs.protocol.lease import take_lease
 
 
@@ -44,7 +44,8 @@ def recover(clients: Clients, table: StateTable, path: TablePath, dry_run: bool,
     """Set Head, Fence, cursor and load date of `path` to those of its last published change; with dry_run only say so.
 
     Publishing is set too, so that the next run converges. Other attributes, a person's among them, stay as they are; but an item that was
-    made anew gets the keys of the change, and one that was rolled back is paused, as the rollback had done.
+    made anew gets the keys of the change, and one that was rolled back is paused, as the rollback had done. Records of another table are
+    refused, whose item has their change as its own head.
     """
     state = _read(table, path)
     found = _find(clients.s3, state)
@@ -90,7 +91,8 @@ def _find(s3: Any, state: TableState) -> Recovered:
             f"{state.path} has no change record of a change that was published", "nothing-to-recover", "the next run loads the table"
         )
     record = read_record(s3, state.lake, head)
-    check_no_history(record, state.lake, str(state.path))
+    if head != state.head:  # a head that the item names already is the table's, whatever path it had then
+        check_own(record, state.lake, str(state.path))
     known = greatest_fence(s3, state.lake)
     # Of an item that has a head a person may have taken the keys away; the collation says which keys are one, and no command sets it.
     keys = () if state.head else (("PrimaryKey", ",".join(record.primary_key)), ("PartitionKey", partition_key_text(record.partitioning)))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -25,12 +25,13 @@ from glue_jobs.aws.catalog_table import fence_of
 from glue_jobs.aws.clients import Clients, Deadline
 from glue_jobs.aws.records import read_record, write_attachment, write_record
 from glue_jobs.aws.state_table import OnItem, StateTable
+from glue_jobs.core.awaited import awaited_after, awaited_by, waiting_for
 from glue_jobs.core.errors import DmslakeError, LeaseLost, RetryLater, TableBlocked, blocked
 from glue_jobs.core.history_table import history_catalog_name, history_lake, history_record, is_changed_by
 from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.intake import blocked_by
-from glue_jobs.core.paths import S3Uri, catalog_name
-from glue_jobs.core.record import GOES_TO, ChangeRecord, summary
+from glue_jobs.core.paths import S3Uri, catalog_name, changes_folder
+from glue_jobs.core.record import GOES_TO, ChangeRecord, Input, summary
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot, apply
 from glue_jobs.core.staged import as_committed, as_staged, commit_of
@@ -81,6 +82,7 @@ class TableRun:
     _counter: int = 0
     catalog_failed: bool = False
     mark: str = ""  # of the plan that a block is found by
+    awaited: Mapping[str, Input] | None = None  # raw files that a block waits for, by the plan; None: as the item's block has them
     was_blocked: bool = False  # by what stands in the item already
     may_block: bool = True  # whether an error makes the table wait for a person; a refused wish only fails
 
@@ -98,13 +100,19 @@ class TableRun:
         s3, lake = self.s3, state.lake  # made before the threads start
         looks: list[Callable[[], Any]] = [
             partial(check_versioning, s3, lake.bucket),
-            partial(check_lifecycle, s3, lake.bucket, lake.key),
+            partial(check_lifecycle, s3, lake.bucket, *(folder.key for folder in self._folders())),
             partial(check_not_behind, s3, lake, state.head, state.fence or 0, str(state.path)),
             partial(read_snapshot, s3, lake, state.head),
         ]
         # One after the other they would be four waits for S3 instead of one. The first that fails is told, in this order.
         _, warnings, _, self.snapshot = in_parallel(lambda look: look(), looks, len(looks))
         self.warnings += warnings
+
+    def _folders(self) -> Iterator[S3Uri]:
+        """All folders whose objects the table lives by."""
+        yield from (self.state.lake, changes_folder(self.state.lake))
+        if self.state.keeps_history:
+            yield from (history_lake(self.state.lake), changes_folder(history_lake(self.state.lake)))
 
     @property
     def unfinished(self) -> bool:
@@ -191,7 +199,8 @@ class TableRun:
 
     def _land(self, record: ChangeRecord, values: Mapping[str, Any], requests: tuple[str, ...]) -> ChangeRecord:
         """Commit the record, and go on from its snapshot. requests: attributes that the commit removes."""
-        stays_blocked = self.state.blocked is not None and self.state.blocked.is_by_hand
+        is_by_hand = self.state.blocked is not None and self.state.blocked.is_by_hand
+        stays_blocked = is_by_hand or awaited_after(self._awaited(), record)
         remove = (*(() if stays_blocked else ("Blocked",)), *requests)
         database = bool(self.context.settings.database)  # without one the run could only leave the step to others, or throw it away
         after = commit(self.s3, self.context.table, self.lease, self.state, record, values, remove, has_catalog_step=database)
@@ -199,6 +208,9 @@ class TableRun:
         self.changes.append(record)
         self._go_on_from(after)
         return record
+
+    def _awaited(self) -> Mapping[str, Input]:
+        return awaited_by(self.state, self.snapshot) if self.awaited is None else self.awaited
 
     def _values(self, record: ChangeRecord) -> Mapping[str, Any]:
         """The attributes that the commit sets beside Head: the cursor and load date go with the files, in the same write."""
@@ -263,6 +275,12 @@ class TableRun:
         ends = ": do it again" if lost.staged_as or lost.kind in BY_A_PERSON else " and is done again"
         self.warnings.append(f"the uploads of change {lost.id} were gone before they were published; it was taken back{ends}")
         self._publish(record, redo=True, everything=True)
+
+    def pause(self, reason: str) -> None:
+        """Pause the table. A pause that a person set or lifted since the item was read stays as it is."""
+        seen = {"Paused": self.state.item.get("Paused")}
+        self.context.table.write_under_fence(str(self.state.path), self.lease.fence, {"Paused": reason}, unchanged=seen)
+        self._reread()
 
     def redo_catalog(self) -> None:
         """The catalog step once more, with every partition."""
@@ -334,7 +352,7 @@ class TableRun:
         What was found before there was a plan has a signature that no plan has: it is looked at anew by every run, since neither
         item nor raw files need to change for it to be gone.
         """
-        by = blocked_by(error, self.mark or "before-plan")
+        by = waiting_for(blocked_by(error, self.mark or "before-plan"), self._awaited())
         return json.dumps({"code": by.code, "message": by.message[:900], "todo": by.todo, "signature": by.signature})
 
 

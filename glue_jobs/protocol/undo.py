@@ -3,12 +3,14 @@
 If we die …                     then
   before the commit             uploads of copies that nobody sees; the table is as it was
   after it                      the change counts: files, cursor and pause went in one write; the next run converges
+  after a lost change was taken back, where that is all there was to undo, and before the pause
+                                its files are pending and the table is active, as where a run had found it lost: the next one applies them
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from glue_jobs.aws.copies import version_gone
@@ -90,13 +92,19 @@ def roll_back(wish: Wish, dry_run: bool = False, from_change: str = "") -> Act:
                 "look again with --dry-run, then run again; nothing was changed",
             )
         # Found before anything is finished: where the last change turns out lost, `previous` must not be one more.
-        goal_id = find_goal(Lineage(run.s3, run.state.lake, run.snapshot.change), wish.check())
+        before = run.snapshot
+        goal_id = find_goal(Lineage(run.s3, run.state.lake, before.change), wish.check())
         if run.unfinished and not dry_run:
             run.finish()
-        prepared = prepare(run.s3, run.state, run.snapshot, wish, goal_id)
+        is_taken_back = run.snapshot.change != before.change
+        # Taken back in this run, its raw files are pending by the rollback, not before it: --skip leaves them out.
+        head = replace(run.snapshot, awaited=before.awaited) if is_taken_back else run.snapshot
+        prepared = prepare(run.s3, run.state, head, wish, goal_id)
         run.context.log.event("plan", dry_run=dry_run, **facts(prepared.plan))
         if prepared.plan.is_nothing:
             run.note = "nothing to do: the table already has that state"
+            if is_taken_back and "Paused" in prepared.plan.values:
+                run.pause(prepared.plan.values["Paused"])
             return
         if dry_run:
             run.note = "dry run: nothing was changed"

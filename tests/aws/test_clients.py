@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ConnectionClosedError
 
 import glue_jobs.aws.clients as module
 from glue_jobs import __version__
 from glue_jobs.aws.clients import Deadline, clock_seconds, make_clients, worker_s3
 from glue_jobs.core.errors import ConfigurationError, LeaseLost
-from tests.aws.faults import Injected, after, s3_error
+from tests.aws.faults import Injected, after, no_connection, s3_error
 
 PAST = -1.0
 
@@ -240,6 +241,24 @@ def test_threads_that_want_the_worker_client_at_once_get_one(environment: dict[s
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(ask, range(8)))) == 1
+
+
+def test_impatient_clients_try_once_and_keep_the_deadline(environment: dict[str, str]) -> None:
+    """A caller that asks again itself would else wait for botocore's attempts, each on a connection that hangs."""
+    first = make_clients(environment, Deadline())
+    client = first.impatient(2.5).dynamodb
+    broken = Injected(client, "UpdateItem", no_connection)
+    request: dict[str, Any] = {"TableName": "any", "Key": {"path": {"S": "any"}}}
+
+    with pytest.raises(ConnectionClosedError):
+        client.update_item(**request)
+    sent = broken.sent
+    assert first.deadline is not None
+    first.deadline.set(PAST)
+    with pytest.raises(LeaseLost):
+        client.update_item(**request)
+
+    assert (sent, client.meta.config.connect_timeout, client.meta.config.read_timeout) == (1, 2.5, 2.5)
 
 
 def test_clients_beside_others_have_a_deadline_of_their_own(environment: dict[str, str]) -> None:

@@ -210,6 +210,35 @@ def test_setting_nothing_asks_nothing(table: StateTable, clients: Clients) -> No
     assert (sent.sent, written) == (0, True)
 
 
+def test_what_an_item_lacked_is_set(table: StateTable) -> None:
+    """Attributes that were absent, NULL or empty; the item is told as it is then."""
+    given(table, Note=None, Text="", ActiveFlag="true")
+    seen, stored = table.get(PATH) or {}, dict[str, Any]()
+    table.set_attributes(PATH, {"Other": "set meanwhile"})
+
+    assert table.complete(PATH, seen, {"Note": "a", "Text": "b", "More": "c"}, stored.update)
+
+    assert stored == table.get(PATH)
+    assert stored == {"path": PATH, "Note": "a", "Text": "b", "More": "c", "ActiveFlag": "true", "Other": "set meanwhile"}
+
+
+@pytest.mark.parametrize("meanwhile", [{"Note": "mine"}, {"Text": "mine"}, {"More": "mine"}, {"Head": "c1"}])
+def test_what_was_set_meanwhile_stays(table: StateTable, meanwhile: dict[str, Any]) -> None:
+    """And nothing of the rest is set, so that the caller looks again."""
+    seen, stored = given(table, Note=None, Text=""), dict[str, Any]()
+    table.set_attributes(PATH, meanwhile)
+
+    assert not table.complete(PATH, seen, {"Note": "a", "Text": "b", "More": "c"}, stored.update)
+
+    assert (stored, table.get(PATH)) == ({}, {**seen, **meanwhile})
+
+
+def test_an_item_that_is_gone_is_not_completed(table: StateTable) -> None:
+    """No stump of an item is left."""
+    assert not table.complete(PATH, {"path": PATH}, {"PrimaryKey": "null"}, dict[str, Any]().update)
+    assert table.get(PATH) is None
+
+
 def test_a_free_lease_is_taken(table: StateTable) -> None:
     """An item that never had one gets the fence it is given."""
     item = given(table)

@@ -371,6 +371,20 @@ def test_an_empty_folder_a_loaded_table_and_another_tables_folder(make_table: Ta
     assert refused(clash)["code"] == "lake-folder-taken"
 
 
+def test_a_folder_that_another_stack_has_adopted_is_refused(make_table: TableMaker) -> None:
+    """No item of this state table tells, and no file has a name of ours: the change record does."""
+    first, second = lake_only(make_table), make_table()
+    put(first, "a.parquet", {"id": ids(1)})
+    adopted(first)
+    first.clients.dynamodb.delete_item(TableName=first.state_table.name, Key={"path": {"S": str(first.path)}})
+    second.out_path = first.out_path
+    second.edit(Source="none", out_path=str(first.out_path))
+
+    error = refused(second)
+
+    assert (error["code"], str(first.path) in error["message"]) == ("lake-folder-taken", True)
+
+
 def test_files_with_our_names_are_refused(make_table: TableMaker) -> None:
     """A copy of a lake table: its names would be taken for files of changes that this table never had."""
     table = lake_only(make_table)

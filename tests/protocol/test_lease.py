@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from botocore.exceptions import ConnectionClosedError
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+from botocore.httpsession import URLLib3Session
 
 from glue_jobs.aws.clients import Clients, Deadline, make_clients
 from glue_jobs.aws.records import write_record
@@ -21,7 +22,7 @@ from tests.core.records import minimal
 from tests.lake import LakeTable
 from tests.protocol.conftest import BEFORE, TableMaker
 from tests.protocol.until import until
-from tests.protocol.wire import Request, Wire
+from tests.protocol.wire import Request, Wire, read_request
 
 
 def held(table: LakeTable, seconds: float = 1.0, deadline: Deadline | None = None, state_table: StateTable | None = None) -> Lease:
@@ -189,6 +190,30 @@ def test_a_run_that_cannot_renew_writes_nothing_any_more(table: LakeTable, owned
             owned.commit(str(table.path), commit_of(table, lease.fence))
 
     assert "Head" not in table.item()
+
+
+def test_a_connection_that_hangs_does_not_cost_the_lease(
+    table: LakeTable, owned: StateTable, deadline: Deadline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first renewal has no answer for as long as its client waits for one; the next goes another way, and the run commits."""
+    real, hanging, ended = URLLib3Session.send, threading.Event(), threading.Event()
+
+    def send(session: Any, request: Any) -> Any:
+        if hanging.is_set() or b'"LeaseBeat"' not in read_request(request).body:
+            return real(session, request)
+        hanging.set()
+        ended.wait(session._timeout.read_timeout)
+        raise ReadTimeoutError(endpoint_url=request.url)
+
+    lease = held(table, seconds=1.2, deadline=deadline, state_table=owned)
+    monkeypatch.setattr(URLLib3Session, "send", send)
+    with holding(lease):
+        until(lambda: table.item()["LeaseBeat"] > 1 or is_over(deadline), "a renewal after the one that hangs")
+        ended.set()
+
+        assert owned.commit(str(table.path), commit_of(table, lease.fence))
+
+    assert (hanging.is_set(), "Head" in table.item()) == (True, True)
 
 
 def test_a_run_that_slept_with_its_machine_writes_nothing_any_more(

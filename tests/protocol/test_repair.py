@@ -9,6 +9,7 @@ import pytest
 
 from glue_jobs.core.record import stands_for
 from glue_jobs.core.undo import root
+from glue_jobs.protocol.converge import abort_uploads
 from glue_jobs.protocol.repair import preview_repair
 from glue_jobs.protocol.verify import Place
 from tests.lake import LakeTable
@@ -186,6 +187,25 @@ def test_an_upload_that_was_forgotten_and_is_gone_is_a_loss(sales: LakeTable, wi
 
     assert done.error is not None
     assert done.error.code == "version-gone"
+    assert sales.rows() == ROWS
+
+
+def test_a_repair_whose_copies_vanish_before_they_are_published_is_taken_back(sales: LakeTable, wire: Wire) -> None:
+    """What it supersedes was gone before it, and tells nothing of whether it was published."""
+    path = min(sales.visible())
+    hidden_now(sales, path)
+    wire.rule = once(Request.is_completion, lambda forward: wire.kill())
+    with pytest.raises(Killed), wire.connected():
+        sales.repair(lease_seconds=LONG_LEASE)
+    forget_lease(sales)
+    abort_uploads(sales.clients.s3, sales.out_path, sales.head().added)
+
+    code = sales.run()
+
+    item = sales.item()
+    assert (code, item["LastRun"].get("error"), sales.head().kind) == (0, None, "lost")
+    assert ("was taken back" in item["Paused"], "Blocked" in item, sales.verify()) == (True, False, ["missing-file"])
+    repaired(sales)
     assert sales.rows() == ROWS
 
 

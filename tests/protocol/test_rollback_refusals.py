@@ -209,6 +209,33 @@ def test_a_bucket_that_breaks_promises_is_refused(history: LakeTable, what: str)
     assert error["code"] == {"suspended": "bucket-not-versioned", "lifecycle": "bucket-lifecycle"}[what]
 
 
+@pytest.mark.parametrize(
+    ("folder", "keeps_history", "is_refused"),
+    [
+        ("_changes/shop/{}/", False, True),
+        ("_changes/shop/{}_history/", True, True),
+        ("shop/{}_history/", True, True),
+        ("shop/{}_history/", False, False),  # another table's, which looks at it itself
+    ],
+)
+def test_a_rule_that_expires_records_or_the_history_table_is_refused(
+    table: LakeTable, folder: str, keeps_history: bool, is_refused: bool
+) -> None:
+    """They are beside the table's folder, and the table lives by them as well."""
+    s3, bucket = table.clients.s3, table.out_path.bucket
+    prefix = "lake/" + folder.format(table.table)
+    rule: Any = {"ID": "r", "Status": "Enabled", "Filter": {"Prefix": prefix}, "Expiration": {"Days": 9}}
+    table.edit(History=str(keeps_history).lower())
+    try:
+        s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": [rule]})
+        code = table.run("LoadInitial")
+    finally:
+        s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration=lake_lifecycle())
+
+    error = table.item()["LastRun"].get("error", {"code": "", "message": "", "todo": ""})
+    assert (code, error["code"], prefix in error["todo"]) == ((3, "bucket-lifecycle", True) if is_refused else (0, "", False))
+
+
 def test_a_held_lease_is_exit_code_4(history: LakeTable) -> None:
     """Another run works on the table and shows a sign of life: nothing is done."""
     history.edit(LeaseOwner="somebody", LeaseBeat=1, LeaseSeconds=0.3)
@@ -314,19 +341,68 @@ def test_records_that_never_landed_are_no_history(history: LakeTable) -> None:
     assert known[-1] not in changes(history)
 
 
-def test_undo_of_a_change_that_turns_out_lost_undoes_only_that(history: LakeTable) -> None:
-    """`previous` means the change before the one that the person sees as the last, although its uploads were gone."""
-    history.cdc([("I", (9, "nine"))])
+def lost_batch(table: LakeTable) -> None:
+    """A batch that was committed and whose uploads are gone before it is published."""
+    table.cdc([("I", (9, "nine"))])
     wire = Wire()
-    die(wire, history, "LoadIncremental", lambda request, forward: wire.kill() if request.is_completion() else forward())
-    for upload in list_open_uploads(history.clients.s3, history.out_path.bucket, history.out_path.key):
-        abort_upload(history.clients.s3, history.out_path.bucket, upload.key, upload.id)
+    die(wire, table, "LoadIncremental", lambda request, forward: wire.kill() if request.is_completion() else forward())
+    for upload in list_open_uploads(table.clients.s3, table.out_path.bucket, table.out_path.key):
+        abort_upload(table.clients.s3, table.out_path.bucket, upload.key, upload.id)
+
+
+def test_undo_of_a_change_that_turns_out_lost_undoes_only_that(history: LakeTable) -> None:
+    """`previous` means the change before the one that the person sees as the last, although its uploads were gone. As after every rollback
+    the table is paused, so that the next run does not just apply the same files again."""
+    lost_batch(history)
 
     rolled_back(history, to="previous")
 
     assert (history.rows(), history.head().kind) == (SECOND, "lost")
     assert history.item()["LastRun"]["note"] == "nothing to do: the table already has that state"
+    assert history.item()["Paused"].startswith(f"rolled back to change {history.head().target}; ")
+    assert "applies 1 raw file(s) again" in history.item()["Paused"]
     assert refused(history, undo=history.item()["Head"])["code"] == "lost-change"
+    assert (history.run(), history.rows(), history.head().kind) == (0, SECOND, "lost")
+    history.remove("Paused")
+    assert (history.run(), history.rows()) == (0, sorted([*SECOND, (9, "nine")], key=repr))
+
+
+def test_undo_of_a_change_that_turns_out_lost_leaves_the_table_active_where_that_is_wanted(history: LakeTable) -> None:
+    """The next run applies its file again."""
+    lost_batch(history)
+
+    rolled_back(history, to="previous", resume="true")
+
+    assert (history.rows(), "Paused" in history.item()) == (SECOND, False)
+    assert (history.run(), (9, "nine") in history.rows()) == (0, True)
+
+
+def test_undo_of_a_change_that_turns_out_lost_leaves_its_files_out_where_that_is_wanted(history: LakeTable) -> None:
+    """For good, as those of a change that was published: no later run takes them."""
+    lost_batch(history)
+
+    item = rolled_back(history, to="previous", skip="true")
+
+    history.remove("Paused")
+    history.cdc([("I", (10, "ten"))])
+    assert "goes on with new files" in item["Paused"]
+    assert (history.run(), history.rows()) == (0, sorted([*SECOND, (10, "ten")], key=repr))
+
+
+def test_a_pause_that_a_person_lifts_meanwhile_stays_lifted(history: LakeTable) -> None:
+    """It is their word, as where they lift it right after the rollback."""
+    lost_batch(history)
+    history.edit(Paused="for the audit")
+    wire = Wire()
+
+    def lift(forward: Any) -> Any:
+        history.remove("Paused")
+        return forward()
+
+    writes_pause = lambda request: request.operation == "UpdateItem" and b"rolled back to" in request.body  # noqa: E731
+    assert run_on(wire, history, "Rollback", once(writes_pause, lift), to="previous", lease_seconds=60) == 0
+
+    assert (history.head().kind, "Paused" in history.item()) == ("lost", False)
 
 
 def test_an_archived_version_says_how_to_get_it_back(history: LakeTable) -> None:

@@ -132,7 +132,7 @@ def test_a_new_items_fence_starts_above_its_records(table: LakeTable, nothing: s
     """The item was deleted and made again, maybe with what people write for nothing: change ids must go on growing."""
     if nothing is not None:
         table.edit(Fence=nothing)
-    write_record(table.clients.s3, table.out_path, minimal(id=str(ChangeId(7, 1, "0000000a"))))
+    write_record(table.clients.s3, table.out_path, minimal(id=str(ChangeId(7, 1, "0000000a")), table=str(table.path)))
 
     code = table.run("LoadInitial")
 

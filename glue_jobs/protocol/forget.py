@@ -103,6 +103,7 @@ def look(place: Place, state: TableState, *, purge: bool) -> ForgetPlan:
     lake, s3 = state.lake, place.s3
     if purge:
         check_lake_bucket(s3, lake.bucket, lake.key)  # without versioning a hidden file would be a deleted one
+        _check_own(s3, state)
     inside = _tables_inside(place.table.scan(), state, purge)
     folders = [_look_at(s3, lake, state.head, inside)]
     if _is_of(s3, history_lake(lake), str(state.path)):
@@ -114,6 +115,21 @@ def _is_of(s3: Any, lake: S3Uri, path: str) -> bool:
     """Whether the records of the folder are of this table."""
     newest = sorted(list_records(s3, lake))[-1:]
     return any(record.table == path for record in read_records(s3, lake, newest))
+
+
+def _check_own(s3: Any, state: TableState) -> None:
+    """Refuse to purge what is another table's, as the records tell, whose item may be in another state table. A head that the item names is
+    the table's, whatever path it had then."""
+    lake, path = state.lake, str(state.path)
+    change = last_published(s3, lake) or ("" if state.head else max(list_records(s3, lake), default=""))
+    record = next(iter(read_records(s3, lake, [change])), None) if change not in ("", state.head) else None
+    if record is not None and record.table != path:
+        raise UsageError(
+            f"the lake folder {lake} is that of the table {record.table}, whose change {record.id} stands there: purging it for {path}"
+            " would take that table's files",
+            "lake-folder-taken",
+            "forget PATH without --purge",
+        )
 
 
 def _check_finished(state: TableState) -> None:

@@ -290,3 +290,20 @@ def test_another_s_lease_ends_a_forget(kept: LakeTable) -> None:
 
     assert ended.error is not None
     assert (ended.error.code, kept.item()["Fence"], kept.visible()) == ("lease-lost", 99, set())
+
+
+def test_a_folder_of_a_table_in_another_state_table_is_not_purged(table: LakeTable, make_table: TableMaker) -> None:
+    """The records tell whose it is. Without --purge the other item may go."""
+    table.load(BEFORE)
+    table.sync()
+    other = make_table()
+    other.edit(out_path=str(table.out_path))
+    table.clients.dynamodb.delete_item(TableName=table.state_table.name, Key={"path": {"S": str(table.path)}})
+    visible = table.visible()
+
+    with pytest.raises(DmslakeError) as caught:
+        shown(other, purge=True)
+
+    assert (caught.value.code, str(table.path) in str(caught.value)) == ("lake-folder-taken", True)
+    assert other.forget(shown(other, purge=False)) == Ended(0)
+    assert (other.item(), table.visible()) == ({}, visible)

@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
             _say(str(error))
             return 2
         states = {name: program_state(name) for name in given.contenders}
-        # A run of one repetition has another contender first than the run before, too.
+        # Any may be first: of runs of one repetition it would be the same one each time.
         campaign = Campaign(given.workloads, given.contenders, base, given.repeat, first=secrets.randbelow(len(given.contenders)))
         for measured in run(campaign, stand, _say):
             state = program_state(measured.contender)

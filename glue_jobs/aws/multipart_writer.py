@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from glue_jobs.aws.copies import ObjectRange, copy_part
 from glue_jobs.aws.objects import bare_etag
 from glue_jobs.aws.uploads import FinishedUpload, abort_upload, multipart_etag
+from glue_jobs.aws.write_only import WriteOnly
 from glue_jobs.core.limits import MIN_PART_BYTES
 from glue_jobs.core.record import Part, Upload
 
@@ -28,7 +29,7 @@ COPIED_BYTES = 16 * 1024 * 1024
 UPLOAD_THREADS = 2
 
 
-class MultipartWriter:
+class MultipartWriter(WriteOnly):
     """A binary file to write to, for pyarrow too, whose bytes become the parts of a multipart upload.
 
     Holds at most `threads` + 2 parts in memory, of what S3 refuses to copy twice as much. `finish` sends the rest; `close` sends nothing,
@@ -111,20 +112,8 @@ class MultipartWriter:
     def tell(self) -> int:
         return self._size
 
-    def flush(self) -> None:
-        """Nothing: parts have their size."""
-
     def close(self) -> None:
         self.closed = True
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
 
     def finish(self) -> FinishedUpload:
         """Send what is left (an empty file is one empty part), wait for all parts; nothing is completed."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from glue_jobs.aws.copies import ObjectRange
+from glue_jobs.aws.write_only import WriteOnly
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
 from glue_jobs.spark.dictionaries import repeating_columns
@@ -193,7 +194,7 @@ class DataFileWriter:
         self._sink.is_dropped = True
 
 
-class _Sink:
+class _Sink(WriteOnly):
     """The sink as pyarrow sees it: survives pyarrow's closing it, and takes nothing once it is dropped."""
 
     closed = False
@@ -226,20 +227,8 @@ class _Sink:
     def tell(self) -> int:
         return self._size
 
-    def flush(self) -> None:
-        """Nothing: the sink decides when its bytes go."""
-
     def close(self) -> None:
         """Nothing: the sink is its owner's to close."""
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
 
 
 def stored_footer(parquet: pq.ParquetFile, schema: Schema) -> Struct | None:

@@ -32,7 +32,7 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import Any, Callable
 
 from glue_jobs.aws.clients import Deadline, make_clients
@@ -54,6 +54,7 @@ from glue_jobs.protocol.history_table import check_free
 from glue_jobs.protocol.job import Act, run_here, run_job
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lineage import Lineage
+from glue_jobs.protocol.sent_twice import change_of_twin, said_done
 from glue_jobs.protocol.table_run import JobContext, TableRun
 from glue_jobs.spark.apply_plan import ApplyPlan, facts, plan_apply
 from glue_jobs.spark.apply_rows import work_of
@@ -68,7 +69,6 @@ from glue_jobs.spark.given_rows import GivenRows, Reader, read_given
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place
 from glue_jobs.spark.task_errors import brought_back
 
-TWICE_WITHIN = timedelta(hours=2)
 # (s3, snapshot, table) → the rows of a correction for a table that looks so.
 Give = Callable[[Any, Snapshot, str], GivenRows]
 # (s3, snapshot, table) → the rows of an edit.
@@ -140,11 +140,11 @@ class Applying:
         run.may_block = False
         run.staging = self.stage
         run.open()
-        done = _done_before(run)
+        done = change_of_twin(run, Lineage(run.s3, run.state.lake, run.snapshot.change), "apply", "edit")
         if run.unfinished and not self.dry_run:
             run.finish()
         if done and done not in [change.lost for change in run.changes]:
-            self.change, run.note = done, f"change {done} of this very run did it already: nothing was changed"
+            self.change, run.note = done, said_done(done)
             return
         if self.from_change and run.snapshot.change != self.from_change:
             raise _moved_on(run, self.from_change)
@@ -182,20 +182,6 @@ class Applying:
         client = tuple((name, self.environment[name]) for name in CLIENT_VARIABLES if self.environment.get(name))
         settings = run.context.settings
         return Place(client, run.state.path.bucket, run.state.lake, change, settings.compression, settings.limits, run.state.before_images)
-
-
-def _done_before(run: TableRun) -> str:
-    """The change that a run of this id has made, '' if there is none: a StartJobRun whose answer was lost is sent again, and then Glue runs
-    the job twice. A table without a key would get the rows twice. Both begin within minutes."""
-    mine = run.context.settings.run_id
-    oldest, lost = f"{run.context.clock() - TWICE_WITHIN:%Y-%m-%dT%H:%M:%S}", set()
-    for record in Lineage(run.s3, run.state.lake, run.snapshot.change).back():
-        if record.time < oldest:
-            break
-        lost.add(record.lost)
-        if mine and record.run_id == mine and record.kind in ("apply", "edit") and record.id not in lost:
-            return record.id
-    return ""
 
 
 def _moved_on(run: TableRun, shown: str) -> CommitRefused:

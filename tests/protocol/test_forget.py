@@ -292,11 +292,16 @@ def test_another_s_lease_ends_a_forget(kept: LakeTable) -> None:
     assert (ended.error.code, kept.item()["Fence"], kept.visible()) == ("lease-lost", 99, set())
 
 
-def test_a_folder_of_a_table_in_another_state_table_is_not_purged(table: LakeTable, make_table: TableMaker) -> None:
-    """The records tell whose it is. Without --purge the other item may go."""
+@pytest.mark.parametrize("has_head", [False, True])
+def test_a_folder_of_a_table_in_another_state_table_is_not_purged(table: LakeTable, make_table: TableMaker, has_head: bool) -> None:
+    """The records tell whose it is, also to a table with changes of its own, in the folder that it had before. Without --purge the other
+    item may go."""
+    other = make_table()
+    if has_head:
+        other.load(BEFORE)
+        other.sync()
     table.load(BEFORE)
     table.sync()
-    other = make_table()
     other.edit(out_path=str(table.out_path))
     table.clients.dynamodb.delete_item(TableName=table.state_table.name, Key={"path": {"S": str(table.path)}})
     visible = table.visible()

@@ -341,6 +341,11 @@ def test_records_that_never_landed_are_no_history(history: LakeTable) -> None:
     assert known[-1] not in changes(history)
 
 
+def is_pause(request: Request) -> bool:
+    """Whether it pauses a table that was rolled back, and does nothing else."""
+    return request.operation == "UpdateItem" and b"rolled back to" in request.body and not request.is_commit()
+
+
 def lost_batch(table: LakeTable) -> None:
     """A batch that was committed and whose uploads are gone before it is published."""
     table.cdc([("I", (9, "nine"))])
@@ -365,6 +370,18 @@ def test_undo_of_a_change_that_turns_out_lost_undoes_only_that(history: LakeTabl
     assert (history.run(), history.rows(), history.head().kind) == (0, SECOND, "lost")
     history.remove("Paused")
     assert (history.run(), history.rows()) == (0, sorted([*SECOND, (9, "nine")], key=repr))
+
+
+def test_a_rollback_that_dies_before_its_pause_leaves_the_lost_change_to_the_next_run(history: LakeTable) -> None:
+    """As where a run had found it lost: it is taken back, and its file is applied again."""
+    lost_batch(history)
+    wire = Wire()
+
+    die(wire, history, "Rollback", lambda request, send: wire.kill() if is_pause(request) else send(), to="previous")
+
+    assert (history.rows(), history.head().kind, "Paused" in history.item()) == (SECOND, "lost", False)
+    assert (history.run(), history.rows()) == (0, sorted([*SECOND, (9, "nine")], key=repr))
+    history.check_folder()
 
 
 def test_undo_of_a_change_that_turns_out_lost_leaves_the_table_active_where_that_is_wanted(history: LakeTable) -> None:
@@ -399,8 +416,7 @@ def test_a_pause_that_a_person_lifts_meanwhile_stays_lifted(history: LakeTable) 
         history.remove("Paused")
         return forward()
 
-    writes_pause = lambda request: request.operation == "UpdateItem" and b"rolled back to" in request.body  # noqa: E731
-    assert run_on(wire, history, "Rollback", once(writes_pause, lift), to="previous", lease_seconds=60) == 0
+    assert run_on(wire, history, "Rollback", once(is_pause, lift), to="previous", lease_seconds=60) == 0
 
     assert (history.head().kind, "Paused" in history.item()) == ("lost", False)
 

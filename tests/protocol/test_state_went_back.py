@@ -14,9 +14,9 @@ from glue_jobs.aws.state_table import StateTable
 from glue_jobs.protocol.recover import recover
 from tests.lake import LakeTable
 from tests.protocol.conftest import AFTER, BEFORE, TableMaker
-from tests.protocol.runs import die, facts
-from tests.protocol.test_converge import committed, die_after
-from tests.protocol.wire import Request, Wire
+from tests.protocol.runs import die, facts, forget_lease
+from tests.protocol.test_converge import committed, die_after, die_now
+from tests.protocol.wire import Killed, Request, Wire, in_turn
 
 
 def overwrite(table: LakeTable, item: dict[str, Any]) -> None:
@@ -49,6 +49,30 @@ def test_a_deleted_item_is_never_taken_for_a_new_table(loaded: LakeTable) -> Non
     overwrite(loaded, as_new(loaded))
 
     check_blocked_and_recovered(loaded, expected)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", range(3))
+def test_a_recover_that_dies_at_any_write_is_done_again(loaded: LakeTable, wire: Wire, number: int, after: bool) -> None:
+    """The lease, the head, the lease given back: until the second has landed no run changes anything."""
+    assert loaded.run("LoadIncremental") == 0
+    expected = facts(loaded)
+    overwrite(loaded, as_new(loaded))
+    before = [lambda send: send()] * number
+    wire.rule = in_turn(lambda request: request.is_write, *before, lambda send: die_now(wire, send if after else None))
+    with wire.connected(), pytest.raises(Killed):
+        recover(loaded.clients, loaded.state_table, loaded.path, dry_run=False)
+    forget_lease(loaded)
+    has_landed = (number, after) >= (1, True)
+    assert ("Head" in loaded.item()) == has_landed
+    if not has_landed:
+        assert (loaded.run("LoadIncremental"), loaded.item()["LastRun"]["error"]["code"]) == (1, "state-went-back")
+
+    found = recover(loaded.clients, loaded.state_table, loaded.path, dry_run=False)
+
+    assert found.changed == (not has_landed)
+    loaded.sync()
+    assert facts(loaded) == expected
 
 
 def test_an_item_made_anew_gets_its_keys_back(make_table: TableMaker) -> None:

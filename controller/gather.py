@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
+from controller.new_items import register
 from controller.raw_scope import RawScope, is_control_table, is_table, is_table_name
 from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.pages import folders_passing
@@ -19,17 +20,16 @@ from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import aws_error, error_code
 from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.paths import MAX_CATALOG_NAME, MAX_NAME_BYTES, TablePath, find_path, lake_folder
+from glue_jobs.core.paths import MAX_CATALOG_NAME, MAX_NAME_BYTES, TablePath, find_path
 from glue_jobs.core.printable import printable
 from glue_jobs.core.raw_names import TRANSACTIONS, RawListing
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.core.state import TableState, default_item, read_state
+from glue_jobs.core.state import TableState, read_state
 from glue_jobs.protocol.history import read_outline, read_snapshot
 from glue_jobs.protocol.raw import list_raw
 
 THREADS = 16
-COMPLETE_ATTEMPTS = 3
 CHANGES_FOLDER = "_changes"  # where raw and lake share a folder, the change records stand beside the schemas
 Files = Callable[[Any, TableState, Limits], "tuple[Snapshot, RawListing]"]  # (S3 client, a table, limits) → what its files say
 _T = TypeVar("_T")
@@ -163,7 +163,7 @@ def survey(
     looks = question.discover and not (question.paths or question.keys)
     found = discover(s3, scope) if scope is not None and looks else Discovered()
     items = {str(item["path"]): item for item in read_items(table, question)}
-    new = _register(table, found.paths, items, question)
+    new = register(table, found.paths, items, settings.lake, may_write=question.create)
     facts = [_read_item(item, path in new) for path, item in sorted(items.items())]
     chosen = _asked_for(facts, question, scope)
     asked = {fact.path for fact in chosen}
@@ -213,50 +213,6 @@ def discover(s3: Any, scope: RawScope) -> Discovered:
             else:
                 refused.append(str(path))
     return Discovered(tuple(paths), tuple(refused), tuple(shared))
-
-
-def _register(table: StateTable, found: Iterable[TablePath], items: dict[str, dict[str, Any]], question: Question) -> set[str]:
-    """Add an inactive item for each table found without one, and what a person's short item lacks. The keys that are new.
-
-    Written only where the question says create and `--lake` is known: an item's out_path is written once.
-    """
-    new = set()
-    lake = question.settings.lake
-    for path in found:
-        key, write = str(path), question.create and bool(lake)
-        default = default_item(path, str(lake_folder(lake, path)) if lake else "")
-        if key in items:
-            whole = _completed(table, items[key], default) if write else {**items[key], **_lacking(items[key], default)}
-            if whole:
-                items[key] = whole
-            else:
-                del items[key]
-        elif write and not table.create(default):
-            items[key] = table.get(key) or default  # somebody else was faster
-        else:
-            items[key] = default
-            new.add(key)
-    return new
-
-
-def _completed(table: StateTable, item: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
-    """The item with what it lacks of the default one, as it is stored then; empty if a person has deleted it since. All items are read
-    before the first is written to, so that a person or a run may have set what lacked: that stays, and is looked at again."""
-    path = str(item["path"])
-    stored: dict[str, Any] = {}
-    for _ in range(COMPLETE_ATTEMPTS):
-        lacking = _lacking(item, default)
-        if not lacking or table.complete(path, item, lacking, stored.update):
-            return stored or item
-        item = table.get(path) or {}
-        if not item:
-            return item
-    return item  # edited again and again: the next run completes it
-
-
-def _lacking(item: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
-    """What the item lacks of the default one. A loaded table without out_path must not be sent to another folder."""
-    return {} if item.get("Head") else {name: value for name, value in default.items() if item.get(name) in (None, "")}
 
 
 def _read_item(item: dict[str, Any], is_new: bool) -> Facts:

@@ -65,7 +65,7 @@ def read_status(gathered: Gathered) -> tuple[TableStatus, ...]:
 
 def join_statuses(gathered: Gathered, tables: Sequence[TableStatus]) -> tuple[TableStatus, ...]:
     """The status of all gathered tables, each of which was looked at for itself."""
-    clashes = find_clashes(gathered.tables)
+    clashes = find_clashes(gathered.tables, gathered.others)
     return tuple(
         replace(table, state="blocked", problem=clashes[table.path]) if table.path in clashes and table.state != "error" else table
         for table in tables

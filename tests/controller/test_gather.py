@@ -13,6 +13,7 @@ import pytest
 from controller.gather import Discovered, Facts, Gathered, Question, discover, gather
 from controller.plan import plan_run
 from controller.raw_scope import RawScope
+from controller.status import read_status
 from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.records import write_record
 from glue_jobs.aws.state_table import StateTable
@@ -388,18 +389,20 @@ US = replace(ORDERS, prefix="us/shop/")  # of another controller with the same `
 
 @pytest.mark.parametrize("attributes", [{}, {"Head": HEAD}, {"Head": HEAD, "ActiveFlag": "false"}], ids=["active", "loaded", "inactive"])
 def test_a_table_outside_of_the_scope_has_the_same_folder(world: World, attributes: dict[str, str]) -> None:
-    """The plan says so, and no run is started; nor where the tables are planned again, by their keys. Theirs is not planned."""
+    """Plan and status say so, and no run is started; nor where the tables are planned again, by their keys. Theirs is not planned."""
     world.put_raw(ORDERS, LOAD)
     world.put_item(ORDERS)
     world.put_item(US, out_path="s3://lake-bucket/lake/shop/orders/", **attributes)
 
     for question in ({}, {"keys": (str(ORDERS),)}):
-        plan = plan_run(look(world, **question))
+        gathered = look(world, **question)
+        plan, (status,) = plan_run(gathered), read_status(gathered)
         ((table,), problem) = plan.tables, plan.tables[0].problem
         assert (table.path, table.action, plan.runs) == (str(ORDERS), "blocked", ())
         assert problem is not None
         assert problem.code == "lake-folder-taken"
         assert str(US) in problem.message
+        assert (status.state, status.problem) == ("blocked", problem)
 
 
 def test_a_table_outside_of_the_scope_may_have_the_same_catalog_name(world: World) -> None:

@@ -51,24 +51,31 @@ def data_files(listing: Mapping[str, RawFile], lake: S3Uri) -> tuple[dict[str, R
 
 
 def partition_of(path: str, partitioning: Partitioning, lake: S3Uri) -> PartitionValues:
-    """The partition values in a file's path; refuses a folder that is not spelled as PartitionKey and Hive would spell it."""
+    """The partition values in a file's path; refuses a folder that is not spelled as PartitionKey and Hive would spell it. How the values
+    of columns are spelled is told by their types, which are not known here."""
     folder = path[: len(path) - len(path.rsplit("/", 1)[-1])]
     values = values_of(path, partitioning)
     is_right = len(values) == len(partitioning) and folder_of(partitioning, values) == folder
     for field, value in zip(partitioning, values):
-        is_right = is_right and value != "" and (field.transform == "identity" or value is None or (value.isascii() and value.isdigit()))
+        is_right = is_right and value != "" and (field.transform == "identity" or value is None or _is_number(value))
     if is_right:
         return values
     names = "/".join(f"{field.folder}={'…' if field.transform == 'identity' else 'NUMBER'}" for field in partitioning)
+    spelling = ", numbers without leading zeros" if any(field.transform != "identity" for field in partitioning) else ""
     raise blocked(
         "adopt-layout",
         "a file does not lie where the partition key says",
         where=str(lake.join(path)),
-        expected=f"a file in {names}/" if names else "a file right in the table's folder (PartitionKey is null)",
+        expected=f"a file in {names}/{spelling}" if names else "a file right in the table's folder (PartitionKey is null)",
         found=f"the folder {folder or str(lake)}",
         todo="give --partition-key: column, or year(column) as NAME, month(column) as NAME, comma separated; a folder that is spelled "
         "otherwise can't be adopted, load the table anew",
     )
+
+
+def _is_number(text: str) -> bool:
+    """Whether a year, a month or a day is spelled as dmslake spells it: a row that changes would move from month=05 to month=5."""
+    return text.isascii() and text.isdigit() and text == str(int(text))
 
 
 def merged_schema(footers: Sequence[Footer], lake: S3Uri) -> tuple[Schema, tuple[str, ...]]:

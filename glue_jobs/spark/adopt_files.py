@@ -22,7 +22,7 @@ from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.foreign_folder import Footer, folder_changed
 from glue_jobs.core.keys import Bound, encode_bound
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.partitioning import Partitioning, PartitionValues
+from glue_jobs.core.partitioning import PartitionField, Partitioning, PartitionValues, folder_of
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile
@@ -36,7 +36,7 @@ from glue_jobs.spark.key_columns import bounds, normalised_keys
 from glue_jobs.spark.key_filter_bits import hashes_of
 from glue_jobs.spark.key_filters import keep_first
 from glue_jobs.spark.key_hashes import Hashes, key_hashes
-from glue_jobs.spark.partition_columns import with_partition_columns
+from glue_jobs.spark.partition_columns import with_partition_columns, written_text
 from glue_jobs.spark.place import Shape
 from glue_jobs.spark.row_batches import group_rows
 from glue_jobs.spark.verify_files import THREADS
@@ -70,10 +70,12 @@ class AdoptReader:
             return list(pool.map(read, sorted(files)))
 
     def check_partitions(self, schema: Schema, partitioning: Partitioning, partitions: Iterable[PartitionValues]) -> None:
-        """Refuse a folder whose text is no value of its column's type."""
-        nothing = pa.table({"": pa.nulls(0)})
-        for values in set(partitions):
-            with_partition_columns(nothing, partitioning, values, schema)
+        """Refuse a folder whose text is no value of its column's type, or is spelled otherwise than dmslake spells that value."""
+        for values in dict.fromkeys(partitions):
+            for field, text in zip(partitioning, values, strict=True):
+                written = written_text(field, text, schema)
+                if written != text:
+                    raise _spelled_otherwise(folder_of(partitioning, values), field, text, written)
 
     def raw_columns(self, s3: Any, bucket: str, file: RawFile) -> Schema:
         """The columns of a raw file in lake types."""
@@ -134,8 +136,10 @@ class _Keys:
         row = 0
         with _told_of_the_folder(where):
             parquet = _open(self.s3, state.lake, RawFile(state.lake.key + file.path, file.size_bytes, file.etag, _NO_TIME), where)
-            wanted = [*state.primary_key, *([OP_COLUMN] if OP_COLUMN in self.adoption.left_out else [])]
-            for table in read_rows(parquet, wanted, where) if set(wanted) & set(parquet.schema_arrow.names) else ():
+            has_op = OP_COLUMN in self.adoption.left_out and OP_COLUMN in parquet.schema_arrow.names
+            wanted = [*state.primary_key, *([OP_COLUMN] if has_op else [])]
+            # A key may stand in the folder's name only: then rows without any column are read, since each has that key.
+            for table in read_rows(parquet, wanted, where) if wanted else ():
                 _refuse_deleted(table, where, row)
                 if state.primary_key:
                     keys = conform(with_partition_columns(table, state.partitioning, file.partition, schema), key_schema, where)
@@ -145,9 +149,12 @@ class _Keys:
                     if self.filters.wanted:
                         noted.append(hashes_of(keys, self.filters.shape))
                 row += table.num_rows
+        found = np.concatenate(hashes)
+        if state.primary_key and len(found) != file.rows:
+            raise _other_rows(where, file.rows, len(found))
         bounded = self._bounded(file, extremes)
         self.filters.note(bounded, noted, group_rows(parquet))
-        return bounded, np.concatenate(hashes)
+        return bounded, found
 
     def _bounded(self, file: DataFile, extremes: tuple[Bound, Bound] | None) -> DataFile:
         if extremes is None:
@@ -207,6 +214,29 @@ def _columns(parquet: pq.ParquetFile, where: str, has_source: bool) -> tuple[Sch
         return head.columns, (*op, *head.excluded)
     kinds = [(field.name, lake_type_of(field.type)) for field in parquet.schema_arrow if field.name not in op]
     return tuple(Column(name, kind) for name, kind in kinds if kind is not None), op
+
+
+def _spelled_otherwise(folder: str, field: PartitionField, text: str | None, written: str | None) -> TableBlocked:
+    """text: of the folder, unescaped; written: as dmslake would write it."""
+    return blocked(
+        "adopt-layout",
+        "a partition folder is spelled otherwise than dmslake spells its value: a row that changes would move to the other folder",
+        where=f"folder {folder}",
+        expected=folder_of((field,), (written,))[:-1],
+        found=folder_of((field,), (text,))[:-1],
+        todo=f"if the column is a text, give --column '{field.column}=string'; else load the table anew",
+    )
+
+
+def _other_rows(where: str, expected: int, found: int) -> TableBlocked:
+    return blocked(
+        "bad-data-file",
+        "the file has another number of rows than its footer says, so that not all keys can be looked at",
+        where=where,
+        expected=f"{expected} rows",
+        found=f"{found} rows",
+        todo=_LOAD_ANEW,
+    )
 
 
 def _refuse_deleted(table: pa.Table, where: str, first_row: int) -> None:

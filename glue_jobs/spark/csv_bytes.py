@@ -50,12 +50,21 @@ class CsvFile:
         return BlockStream(checked if self.only is None else _rows_of(checked, self, [] if rows is None else rows))
 
     def first_record(self) -> tuple[str, ...] | None:
-        """The fields of the first record, None if there is none. Quotes are taken off, so that null can't be told here."""
+        """The fields of the first record, None if there is none. Quotes are taken off, so that null can't be told here.
+
+        A blank line is a record only in a file of one field; else the first record is behind it.
+        """
         blocks = _checked(_blocks(self), self)
         source = blocks if self.only is None else _rows_of(blocks, self, [])
-        for _, fields in _records(_bounded(source, self), self):
-            return tuple(_text(field, self.where) for field in fields or [""])
-        return None
+        blank = None
+        for line, fields in _records(_bounded(source, self), self):
+            if not fields:
+                blank = ("",)
+            elif blank and len(fields) == 1:
+                return blank
+            else:
+                return tuple(_text(field, self.where, line) for field in fields)
+        return blank
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(line on which it begins, from 1; fields with one character a byte) of each record, blank lines without a field. Slow: for
@@ -238,11 +247,11 @@ def _spellings(name: str, delimiter: str) -> frozenset[bytes]:
 
 
 def _bounded(blocks: Iterator[bytes], file: CsvFile) -> Iterator[bytes]:
-    """Blocks up to the most that a record may have."""
+    """Blocks up to the most that a record may have, blank lines before it aside."""
     size = 0
     for block in blocks:
         yield block
-        size += len(block)
+        size += len(block if size else block.lstrip(b"\r\n"))
         if size > ROW_LIMIT_BYTES:
             raise _too_long(file)
 
@@ -257,12 +266,12 @@ def _records(blocks: Iterator[bytes], file: CsvFile) -> Iterator[tuple[int, list
         line = reader.line_num + 1
 
 
-def _text(field: str, where: str) -> str:
+def _text(field: str, where: str, line: int) -> str:
     raw = field.encode("latin-1")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise bad_text(where, 1, "", raw) from error
+        raise bad_text(where, line, "", raw) from error
 
 
 # --- errors

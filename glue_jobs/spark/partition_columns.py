@@ -210,13 +210,28 @@ def with_partition_columns(table: pa.Table, partitioning: Partitioning, values: 
         column = find(schema, field.column)
         if field.transform != "identity" or column is None or column.name in table.column_names:
             continue
-        kind = to_arrow(column.type)
-        try:
-            value = pa.scalar(None, kind) if text is None else value_of(text, kind)
-        except (ValueError, pa.ArrowException) as error:
-            raise _bad_folder(field, str(text), column.type) from error
-        table = table.append_column(column.name, pa.repeat(value, table.num_rows))
+        table = table.append_column(column.name, pa.repeat(_folder_value(field, text, column.type), table.num_rows))
     return table
+
+
+def written_text(field: PartitionField, text: str | None, schema: Schema) -> str | None:
+    """The text that dmslake would write for the value that a folder's text (unescaped) stands for; None, for null, stays None.
+
+    Raises TableBlocked for a text that is no value of the column's type. Parts of a date are given back as they are.
+    """
+    column = find(schema, field.column)
+    if field.transform != "identity" or column is None or text is None:
+        return text
+    value = normal_floats(pa.repeat(_folder_value(field, text, column.type), 1))
+    return str(_texts_of(value)[0].as_py())
+
+
+def _folder_value(field: PartitionField, text: str | None, type_name: str) -> pa.Scalar:
+    kind = to_arrow(type_name)
+    try:
+        return pa.scalar(None, kind) if text is None else value_of(text, kind)
+    except (ValueError, pa.ArrowException) as error:
+        raise _bad_folder(field, str(text), type_name) from error
 
 
 def _bad_folder(field: PartitionField, text: str, type_name: str) -> TableBlocked:

@@ -58,6 +58,7 @@ def test_what_readers_pass_over_is_no_data() -> None:
         ("region", "region=a%2Fb/a.parquet", ("a/b",)),
         ("region,year(at) as year", "region=__HIVE_DEFAULT_PARTITION__/year=2024/a.parquet", (None, "2024")),
         ("month", "month=05/a.parquet", ("05",)),
+        ("month(at) as month, day(at)", "month=5/at_day=__HIVE_DEFAULT_PARTITION__/a.parquet", ("5", None)),
     ],
 )
 def test_folders_that_the_partition_key_says(key: str, path: str, values: tuple[str | None, ...]) -> None:
@@ -76,10 +77,13 @@ def test_folders_that_the_partition_key_says(key: str, path: str, values: tuple[
         ("region", "region=a/b/a.parquet"),
         ("a,b", "b=1/a=2/a.parquet"),
         ("year(at) as year", "year=x/a.parquet"),
+        ("year(at), month(at)", "at_year=2024/at_month=05/a.parquet"),
+        ("day(at)", "at_day=007/a.parquet"),
+        ("year(at)", "at_year=-1/a.parquet"),
     ],
 )
 def test_folders_that_it_does_not_say(key: str, path: str) -> None:
-    """Other names, another order, another spelling of escapes, an empty value, too few or too many."""
+    """Other names, another order, another spelling of escapes and numbers, an empty value, too few or too many."""
     with pytest.raises(TableBlocked) as error:
         partition_of(path, state(PartitionKey=key).partitioning, LAKE)
 

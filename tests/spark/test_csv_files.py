@@ -144,6 +144,33 @@ def test_blank_lines_are_no_rows_where_there_are_several_fields() -> None:
     assert [row[0] for row in rows_of(csv_file(b"a\n\nb\n"), (Column("name", "string"),))] == ["a", None, "b"]
 
 
+@pytest.mark.parametrize("block", [1, 3, 1000])
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("header", [b"", b"Op,id,name,qty\n"])
+def test_blank_lines_before_the_first_row(monkeypatch: pytest.MonkeyPatch, header: bytes, newline: bytes, block: int) -> None:
+    """They do not tell how many fields there are, however many they are."""
+    for module in (csv_bytes, csv_files):
+        monkeypatch.setattr(module, "ROW_LIMIT_BYTES", 100)
+    monkeypatch.setattr(csv_bytes, "READ_BYTES", block)
+    for blank in (b"\n", b"\n" * 300):
+        data = (blank + header + b"I,1,a,1\nI,2,b,2\n").replace(b"\n", newline)
+        assert rows_of(csv_file(data)) == [(1, "a", 1, 0, 0), (2, "b", 2, 0, 1)]
+
+
+def test_a_file_of_one_field_may_begin_with_a_row_of_null() -> None:
+    """Or have no other rows."""
+    one = (Column("qty", "int"),)
+    assert [row[0] for row in rows_of(csv_file(b"\n5\n"), one)] == [None, 5]
+    assert [row[0] for row in rows_of(csv_file(b"\n\n"), one)] == [None, None]
+
+
+def test_lines_behind_blank_ones_have_their_numbers() -> None:
+    """A value, a row and a text that are wrong, in the first row that is none."""
+    assert "line 3;" in refused(lambda: rows_of(csv_file(b"\n\nI,x,a,1\n"))).message
+    assert "line 4;" in refused(lambda: rows_of(csv_file(b"\n\nI,1,a,1\nI,2,b\n"))).message
+    assert "line 3;" in refused(lambda: rows_of(csv_file(b"\n\nI,1,\xff,1\n"))).message
+
+
 def test_rows_longer_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """The block grows with the longest row, and the second reading knows how far."""
     monkeypatch.setattr(csv_files, "BLOCK_BYTES", 100)

@@ -17,8 +17,9 @@ from controller.report import LEASE_HELD_EXIT, REPORT, RunReport, table_dict
 from controller.session import open_session
 from glue_jobs.aws.garbage import collect_less
 from glue_jobs.aws.translate import aws_error
+from glue_jobs.core.arguments import check_known, parse_arguments
 from glue_jobs.core.printable import json_text, printable
-from glue_jobs.core.settings import Settings, parse_arguments, read_settings
+from glue_jobs.core.settings import Settings, read_settings
 
 
 def main(argv: Sequence[str], host: Host) -> int:
@@ -40,6 +41,7 @@ def main(argv: Sequence[str], host: Host) -> int:
 def job_settings(argv: Sequence[str], variables: Mapping[str, str]) -> Settings:
     """The settings in a Glue job's arguments. The AWS sample's `--bucket` and `--prefix` are taken as the raw folder."""
     given: dict[str, str | None] = dict(parse_arguments(argv))
+    check_known(given, ("bucket", "prefix"))
     if given.get("bucket") and not given.get("raw"):
         given["raw"] = f"s3://{given['bucket']}/{(given.get('prefix') or '').strip('/')}"
     return read_settings(given, variables)

@@ -18,7 +18,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from glue_jobs.core.adoption import read_wish
-from glue_jobs.core.settings import Settings, read_flag
+from glue_jobs.core.arguments import read_flag
+from glue_jobs.core.settings import Settings
 from glue_jobs.entry import run_as_script
 from glue_jobs.protocol.adopt import adopt_with
 from glue_jobs.protocol.job import Act, run_job
@@ -31,7 +32,8 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     def act(_: Settings, given: Mapping[str, str]) -> Act:
         return adopt_with(AdoptReader(), read_wish(given), read_flag(given, "dry_run"))
 
-    return run_job("Adopt", act, argv, os.environ if environment is None else environment)
+    own = ("primary_key", "partition_key", "columns", "cursor", "load_date", "dry_run")
+    return run_job("Adopt", act, argv, os.environ if environment is None else environment, own=own)
 
 
 if __name__ == "__main__":

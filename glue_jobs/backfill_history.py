@@ -14,7 +14,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from glue_jobs.core.settings import Settings, read_flag
+from glue_jobs.core.arguments import read_flag
+from glue_jobs.core.settings import Settings
 from glue_jobs.entry import run_as_script
 from glue_jobs.protocol.backfill import backfill_with
 from glue_jobs.protocol.job import Act, run_job
@@ -28,7 +29,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     def act(settings: Settings, given: Mapping[str, str]) -> Act:
         return backfill_with(HistoryBuilder(settings, variables), read_flag(given, "dry_run"))
 
-    return run_job("BackfillHistory", act, argv, variables)
+    return run_job("BackfillHistory", act, argv, variables, own=("dry_run",))
 
 
 if __name__ == "__main__":

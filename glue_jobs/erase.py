@@ -17,9 +17,10 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 
+from glue_jobs.core.arguments import read_flag
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.given import split_key
-from glue_jobs.core.settings import Settings, read_flag
+from glue_jobs.core.settings import Settings
 from glue_jobs.entry import run_as_script
 from glue_jobs.protocol.erase import erase, resume
 from glue_jobs.protocol.job import Act, run_job
@@ -44,7 +45,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
         shown, from_change = given.get("shown", ""), given.get("from_change", "")
         return erase(eraser, secrets.token_hex(16), from_change=from_change, shown=shown, dry_run=read_flag(given, "dry_run"))
 
-    return run_job("Erase", act, argv, variables)
+    return run_job("Erase", act, argv, variables, own=("erase_keys", "key", "from_change", "shown", "dry_run", "resume"))
 
 
 if __name__ == "__main__":

@@ -31,10 +31,10 @@ from typing import Any
 
 from glue_jobs.aws.clients import make_clients
 from glue_jobs.aws.translate import translated
+from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.feed_wish import SPARK, FeedWish, read_feed_wish
 from glue_jobs.core.printable import error_lines
-from glue_jobs.core.settings import parse_arguments
 from glue_jobs.core.undo import parse_to
 from glue_jobs.entry import run_as_script
 from glue_jobs.past import Past, open_past

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from glue_jobs.core.actions import Rewrite, SyncHistory, TakeBatch, Truncate
-from glue_jobs.core.settings import Settings, read_flag
+from glue_jobs.core.arguments import read_flag
+from glue_jobs.core.settings import Settings
 from glue_jobs.entry import run_as_script
 from glue_jobs.protocol.intake import take_with
 from glue_jobs.protocol.job import Act, run_job
@@ -28,7 +29,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     def act(settings: Settings, given: Mapping[str, str]) -> Act:
         return take_with(SparkWorker(settings, environment), (TakeBatch, Rewrite, Truncate, SyncHistory), staging=read_flag(given, "stage"))
 
-    return run_job("LoadIncremental", act, argv, environment, side_by_side=True)
+    return run_job("LoadIncremental", act, argv, environment, own=("stage",), side_by_side=True)
 
 
 if __name__ == "__main__":

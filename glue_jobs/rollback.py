@@ -17,7 +17,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from glue_jobs.core.settings import Settings, read_flag
+from glue_jobs.core.arguments import read_flag
+from glue_jobs.core.settings import Settings
 from glue_jobs.core.undo import Wish
 from glue_jobs.entry import run_as_script
 from glue_jobs.protocol.job import Act, run_job
@@ -44,7 +45,8 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
     def act(_: Settings, given: Mapping[str, str]) -> Act:
         return roll_back(read_wish(given), read_flag(given, "dry_run"), given.get("from_change", ""))
 
-    return run_job("Rollback", act, argv, os.environ if environment is None else environment)
+    own = ("to", "undo", "reapply", "resume", "skip", "dry_run", "from_change")
+    return run_job("Rollback", act, argv, os.environ if environment is None else environment, own=own)
 
 
 if __name__ == "__main__":

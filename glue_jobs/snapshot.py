@@ -26,14 +26,17 @@ from datetime import datetime, timezone
 
 from glue_jobs.aws.clients import Clients, make_clients
 from glue_jobs.aws.translate import translated
+from glue_jobs.core.arguments import check_known, parse_arguments, read_flag
 from glue_jobs.core.errors import DmslakeError
-from glue_jobs.core.settings import Settings, parse_arguments, read_flag, read_settings
+from glue_jobs.core.settings import Settings, read_settings
 from glue_jobs.core.snapshot_plan import SnapshotPlan, Version
-from glue_jobs.core.snapshot_sources import SnapshotWish, check_run_id, read_wish
+from glue_jobs.core.snapshot_sources import FIELDS, SnapshotWish, check_run_id, read_wish
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.snapshot import Made, look, make_snapshot
 from glue_jobs.spark.snapshot_rows import SnapshotRows
 from glue_jobs.spark.sources_file import read_entry
+
+ARGUMENTS = (*FIELDS, "sources", "table", "to", "run_date", "layout", "keep", "full", "dry_run")
 
 
 def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
@@ -49,6 +52,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str] | None = None, clien
     try:
         with translated():
             given = parse_arguments(argv)
+            check_known(given, ARGUMENTS)
             settings = read_settings(given, environment)
             run_id = check_run_id(settings.run_id or given.get("JOB_RUN_ID") or secrets.token_hex(8))
             log = JobLog(run_id, _now, table=given.get("table", ""))

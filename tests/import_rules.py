@@ -12,8 +12,8 @@ ANY_STDLIB = frozenset(sys.stdlib_module_names)
 
 # Standard modules without IO, clock, randomness or logging. Add one only if that is true of all of it.
 PURE_STDLIB = frozenset(
-    "__future__ abc base64 binascii bisect collections contextlib copy csv dataclasses datetime decimal enum fnmatch"
-    " fractions functools hashlib heapq itertools json keyword math numbers operator posixpath re shlex string struct"
+    "__future__ abc base64 binascii bisect collections contextlib copy csv dataclasses datetime decimal difflib enum"
+    " fnmatch fractions functools hashlib heapq itertools json keyword math numbers operator posixpath re shlex string struct"
     " textwrap types typing unicodedata urllib.parse zlib".split()
 )
 

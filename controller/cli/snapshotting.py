@@ -44,7 +44,7 @@ def snapshot(call: Call, table: str, sources: str, dry_run: bool, keep: int, ful
     It needs no lake table and no item. The Glue table is <table>_snapshot in --database (`default` where none is set).
     """
     texts = {name: str(value) for name, value in given.items()}
-    texts.update(table=table, keep=str(keep), full="true" if full else "", database=call.settings.database)
+    texts.update(table=table, keep=str(keep), full="true" if full else "false", database=call.settings.database)
     with call.session() as session:
         wish = _wish(session, sources, texts)
         if dry_run:

@@ -9,10 +9,10 @@ from datetime import datetime, timezone
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, Callable
 
+from glue_jobs.core.arguments import check_known, read_flag
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.given import split_key
 from glue_jobs.core.paths import S3Uri
-from glue_jobs.core.settings import read_flag, setting_names
 
 DMS, SAMPLE = "dms", "sample"
 FILE_NAMES = (DMS, SAMPLE)
@@ -91,7 +91,7 @@ class FeedWish:
 
 def read_feed_wish(given: Mapping[str, Any]) -> FeedWish:
     """The wish in arguments (names with underscores); UsageError for one that is unknown, missing, or of no use with the others."""
-    _known(given)
+    check_known(given, DEFAULTS)
     texts = {name: str(given.get(name) or default).strip() for name, default in DEFAULTS.items()}
     for name, allowed in (("file_name", FILE_NAMES), ("reader", READERS)):
         if texts[name] not in allowed:
@@ -107,7 +107,7 @@ def read_feed_wish(given: Mapping[str, Any]) -> FeedWish:
         reader=texts["reader"],
         primary_key=split_key(texts["primary_key"]) if texts["primary_key"] else (),
         staging=texts["staging"],
-        full_load=read_flag(texts, "full_load"),
+        full_load=read_flag({"full_load": "false", **given}, "full_load"),
         expected=texts["expected"],
         file_name=texts["file_name"],
         timestamp_column=texts["timestamp_column"],
@@ -118,14 +118,6 @@ def read_feed_wish(given: Mapping[str, Any]) -> FeedWish:
     )
     _check(wish, [name for name in MAKING if given.get(name)])
     return wish
-
-
-def _known(given: Iterable[str]) -> None:
-    """Refuse names that nobody reads. Glue's own arguments have upper-case letters or hyphens."""
-    known = {*DEFAULTS, *setting_names(), "path", "run_id"}
-    for name in given:
-        if name not in known and re.fullmatch(r"[a-z0-9_]+", name):
-            raise UsageError(f"the argument --{name} is not known", "bad-argument", f"known are {', '.join(sorted(DEFAULTS))} and path")
 
 
 def _read_making(texts: Mapping[str, str]) -> Making:

@@ -6,9 +6,9 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from glue_jobs.core.arguments import read_flag
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.schema import Schema, find
-from glue_jobs.core.settings import read_flag
 
 ENDINGS = (".parquet", ".csv")
 DELETES, UPDATES, INSERTS = "deletes", "updates", "inserts"  # keys whose rows go, rows that replace others, rows that replace none

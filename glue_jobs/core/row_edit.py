@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from glue_jobs.core.arguments import read_flag
 from glue_jobs.core.cells import shown
 from glue_jobs.core.errors import TableBlocked, UsageError, blocked
 from glue_jobs.core.schema import Schema, find
-from glue_jobs.core.settings import read_flag
 
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 WORDS = (INSERT, UPDATE, DELETE)

@@ -11,9 +11,6 @@ from glue_jobs.core.paths import S3Uri
 
 COMPRESSIONS = ("zstd", "snappy")
 RUNNERS = ("glue", "local")
-_YES = frozenset({"true", "1", "yes", "on"})
-_NO = frozenset({"", "false", "0", "no", "off"})
-_FLAG_VALUES = frozenset({"", "true", "false"})  # of Glue's own flags
 DEFAULTS = {"state_table": "DMSCDC_Controller", "runner": "glue", "compression": "zstd"}
 
 
@@ -67,34 +64,3 @@ def read_settings(given: Mapping[str, str | None], environment: Mapping[str, str
 def _one_of(name: str, text: str, allowed: Sequence[str]) -> None:
     if text not in allowed:
         raise UsageError(f"the setting {name} is {text!r}", "bad-setting", f"give one of {', '.join(allowed)}")
-
-
-def read_flag(given: Mapping[str, str], name: str) -> bool:
-    """A job argument that is true or false; false where it is not given."""
-    text = given.get(name, "false").strip().lower()
-    if text not in _YES | _NO:
-        raise UsageError(f"the argument --{name} is {text!r}", "bad-argument", "give true or false")
-    return text in _YES
-
-
-def parse_arguments(argv: Sequence[str]) -> dict[str, str]:
-    """Glue's argv (`--name value` or `--name=value`) as a dict; Glue's own arguments, the upper-case and hyphenated ones, included.
-
-    Not getResolvedOptions: that makes every option required, binds abbreviations and fails on values that begin with `-`.
-    """
-    out: dict[str, str] = {}
-    words: list[str] = list(argv)
-    # A flag of Glue's own, as `--enable-metrics`, is for Glue; where it takes it away, what the job's definition gives it as its value may
-    # be left by itself. getResolvedOptions passes over such a word.
-    of_glue = "--JOB_NAME" in words
-    while words:
-        word = words.pop(0)
-        if of_glue and word in _FLAG_VALUES:
-            continue
-        if not word.startswith("--") or len(word) < 3:
-            raise UsageError(f"unexpected argument {word!r}", "bad-argument", "arguments are `--name value`")
-        name, equals, value = word[2:].partition("=")
-        if not equals:
-            value = words.pop(0) if words and (not words[0].startswith("--") or len(words) == 1) else ""
-        out[name] = value
-    return out

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from glue_jobs.core.arguments import read_flag
 from glue_jobs.core.csv_form import NULL, parse_delimiter, parse_null
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.given import key_text, split_key
@@ -112,14 +113,12 @@ def read_wish(given: Mapping[str, str], entry: Mapping[str, Any], today: date) -
     database = given.get("database", "").strip() or "default"
     if not re.fullmatch(r"[^/\\\s.]+", database):
         raise _bad("database", database, "the name of a Glue database")
-    full = given.get("full", "").strip().lower() or "false"
-    if full not in ("true", "false"):
-        raise _bad("full", full, "true or false")
+    full = read_flag(given, "full")
     run_date = read_date(given.get("run_date", "").strip() or today.isoformat(), "run_date")
     if source.cdc_start_date is not None and source.cdc_start_date > run_date:
         found = f"cdc_start_date {source.cdc_start_date} is after the run date {run_date}"
         raise UsageError(found, "bad-argument", "correct one of them")
-    return SnapshotWish(source, run_date, S3Uri.folder(given["to"]), database, layout, int(keep), full == "true")
+    return SnapshotWish(source, run_date, S3Uri.folder(given["to"]), database, layout, int(keep), full)
 
 
 def entry_of(document: Any, table: str, where: str) -> Mapping[str, Any]:

@@ -17,10 +17,11 @@ from typing import Any, Callable
 from glue_jobs.aws.clients import Deadline, make_clients
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
+from glue_jobs.core.arguments import check_known, parse_arguments
 from glue_jobs.core.errors import DmslakeError, LeaseHeld, TableBlocked, UsageError, name_table
-from glue_jobs.core.paths import TablePath, find_path
+from glue_jobs.core.paths import TablePath
 from glue_jobs.core.printable import error_lines
-from glue_jobs.core.settings import Settings, parse_arguments, read_settings
+from glue_jobs.core.settings import Settings, read_settings
 from glue_jobs.core.state import read_state
 from glue_jobs.protocol.history import greatest_fence
 from glue_jobs.protocol.job_log import JobLog
@@ -37,6 +38,7 @@ _SAMPLE_ARGUMENTS = {
     "lastIncrementalFile": "it stands in the item's attribute LastIncrementalFile",
     "newIncrementalFile": "the job finds the files itself",
 }
+_OF_THE_SAMPLE = ("bucket", "prefix", "table")
 
 
 def job_settings(given: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
@@ -60,11 +62,18 @@ MakeAct = Callable[[Settings, Mapping[str, str]], Act]
 
 
 def run_job(
-    job: str, make_act: MakeAct, argv: Sequence[str], environment: Mapping[str, str] | None = None, *, side_by_side: bool = False
+    job: str,
+    make_act: MakeAct,
+    argv: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    own: Sequence[str],
+    side_by_side: bool = False,
 ) -> int:
     """Run `job` for the tables in `argv`; the exit code. One table's failure never stops another's.
 
-    side_by_side: up to `tables_at_once` tables at a time, for a job whose Act may be called by several threads.
+    own: the arguments that the job has besides those of all jobs; others are refused. side_by_side: up to `tables_at_once` tables at a
+    time, for a job whose Act may be called by several threads.
 
     4 (lease held) only if nothing else went wrong; a Glue entry script turns it into 0, because a second start is harmless.
     """
@@ -74,13 +83,14 @@ def run_job(
         with translated():
             given = parse_arguments(argv)
             settings = job_settings(given, environment)
+            check_known(given, (*own, *_OF_THE_SAMPLE))
             log = JobLog(settings.run_id, _now)
             deadline = Deadline()
             clients = make_clients(environment, deadline)
             table = StateTable(clients, settings.state_table)
             context = JobContext(job, clients, deadline, table, settings, log, _now)
             act = make_act(settings, given)
-            paths = list(dict.fromkeys(find_path(text, _known(table, text)) for text in settings.paths))
+            paths = list(dict.fromkeys(table.find(text) for text in settings.paths))
     except DmslakeError as error:
         log.event("failed", error=describe(error))
         print(*error_lines(error), sep="\n", file=sys.stderr)
@@ -96,10 +106,6 @@ def worst(codes: Sequence[int]) -> int:
 
 def _now() -> datetime:
     return datetime.now(timezone.utc)
-
-
-def _known(table: StateTable, text: str) -> list[TablePath]:
-    return [] if "/" in text else [TablePath.parse(item["path"]) for item in table.scan()]
 
 
 def run_table(context: JobContext, path: TablePath, act: Act) -> int:
@@ -188,7 +194,7 @@ def _fail(log: JobLog, error: Exception) -> DmslakeError:
 
 def _write_result(context: JobContext, lease: Lease, run: TableRun, failure: DmslakeError | None, seconds: float) -> None:
     """Blocked, then LastRun by the write that gives the lease back. Without the lease nothing is written: its new holder reports."""
-    values: dict[str, Any] = {"LastRun": _last_run(context, run, failure, seconds)}
+    values: dict[str, Any] = {} if _is_told(run, failure) else {"LastRun": _last_run(context, run, failure, seconds)}
     try:
         if isinstance(failure, TableBlocked) and run.may_block and not run.was_blocked:
             # A block by hand must not become one of ours, which ends by itself. One that a person lifts meanwhile is to be tried again.
@@ -197,6 +203,13 @@ def _write_result(context: JobContext, lease: Lease, run: TableRun, failure: Dms
         lease.end(values)
     except Exception as error:  # noqa: BLE001 - the result is for people; the table itself is fine without it
         context.log.event("result-not-written", error=str(error)[:500])
+
+
+def _is_told(run: TableRun, failure: DmslakeError | None) -> bool:
+    """Whether the item already has this run's result: of its twin (see `sent_twice`), after which there was nothing left to do."""
+    last = run.state.last_run
+    is_of_twin = last.get("run_id") == run.context.settings.run_id and last.get("outcome") in ("committed", "staged")
+    return is_of_twin and not (failure or run.changes or run.staged)
 
 
 def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, seconds: float) -> dict[str, Any]:

@@ -10,9 +10,10 @@ import pytest
 from controller.applying import apply_run, reachable
 from controller.plan import APPLY
 from controller.runners import GlueRunner, job_arguments
+from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.given import Correction, read_correction
-from glue_jobs.core.settings import Settings, parse_arguments
+from glue_jobs.core.settings import Settings
 from glue_jobs.core.state import read_state
 from tests.controller.past_world import FIRST, LOADED, Command, PastWorld, untouched
 from tests.controller.world import ScriptedGlue, item_of, table_path

@@ -13,9 +13,10 @@ import pytest
 from controller.editing import RowsGiven, edit_run
 from controller.plan import APPLY
 from controller.runners import job_arguments
+from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.row_edit import RowEdit, read_row_edit
-from glue_jobs.core.settings import Settings, parse_arguments
+from glue_jobs.core.settings import Settings
 from glue_jobs.core.state import read_state
 from tests.controller.past_world import Command, PastWorld
 from tests.controller.world import item_of, table_path

@@ -12,8 +12,9 @@ import pytest
 
 from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun
 from controller.runners import GlueRunner, LocalRunner, Look, job_arguments
+from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.settings import Settings, parse_arguments, read_settings
+from glue_jobs.core.settings import Settings, read_settings
 from tests.controller.world import ScriptedGlue
 
 RUN = PlannedRun(LOAD_INCREMENTAL, ("bucket/dms/shop/a/", "bucket/dms/shop/b/"))

@@ -14,7 +14,8 @@ from controller.plan import Problem
 from controller.runners import job_arguments
 from controller.snapshotting import Snapshotted, planned_run
 from glue_jobs.aws.clients import Clients
-from glue_jobs.core.settings import Settings, parse_arguments
+from glue_jobs.core.arguments import parse_arguments
+from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot_sources import read_wish
 from infra.local.embedded import EmbeddedAws
 from tests.controller.past_world import Command

@@ -18,9 +18,10 @@ from controller.runners import GlueRunner, job_arguments
 from controller.undoing import job_arguments as arguments_of
 from controller.undoing import plan_undos, undo_runs
 from glue_jobs.aws.clients import Deadline
+from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.schema import Column
-from glue_jobs.core.settings import Settings, parse_arguments
+from glue_jobs.core.settings import Settings
 from glue_jobs.core.undo import Wish
 from glue_jobs.protocol.lease import take_lease
 from glue_jobs.rollback import read_wish

@@ -127,7 +127,7 @@ def test_more_changes_than_microseconds() -> None:
         ("--staging is missing", {"staging": " "}),
         ("no primary key", {"primary_key": ""}),
         ("not an S3 address", {"staging": "s3:/bucket"}),
-        ("--surprise is not known", {"surprise": "1"}),
+        ("--insert is not known", {"insert": "1"}),
         ("--inserts is 'many'", {"inserts": "many"}),
         ("--inserts is '-1'", {"inserts": "-1"}),
         ("--updates is '101%'", {"updates": "101%"}),

@@ -8,7 +8,7 @@ import pytest
 
 from glue_jobs.core.errors import ConfigurationError, UsageError
 from glue_jobs.core.limits import Limits, read_limits
-from glue_jobs.core.settings import Settings, parse_arguments, read_settings, setting_names
+from glue_jobs.core.settings import Settings, read_settings, setting_names
 
 
 def test_without_any_setting_there_are_defaults() -> None:
@@ -98,32 +98,3 @@ def test_a_missing_setting_is_asked_for_in_all_three_ways() -> None:
 def test_paths_are_separated_by_commas() -> None:
     """Blanks around them don't count."""
     assert read_settings({"path": " a/b/c , d/e/f,"}, {}).paths == ("a/b/c", "d/e/f")
-
-
-@pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        ([], {}),
-        (["--path", "a", "--run_id", "b"], {"path": "a", "run_id": "b"}),
-        (["--path=a=b", "--x="], {"path": "a=b", "x": ""}),
-        (["--margin", "-5", "--glob", "-x"], {"margin": "-5", "glob": "-x"}),
-        (["--last", "--odd"], {"last": "--odd"}),
-        (["--flag", "--path", "a"], {"flag": "", "path": "a"}),
-        (["--enable-metrics"], {"enable-metrics": ""}),
-        (["--JOB_NAME", "LoadInitial", "--enable-metrics", "true", "--job-bookmark-option", "x"], None),
-        (["true", "--JOB_NAME", "LoadInitial", "--enable-metrics", "true", "", "--job-bookmark-option", "x"], None),
-        (["--path", "a", "--path", "b"], {"path": "b"}),
-    ],
-)
-def test_job_arguments_are_read_as_glue_gives_them(argv: list[str], expected: dict[str, str] | None) -> None:
-    """Values may begin with a minus; Glue's own arguments are taken along."""
-    glue = {"JOB_NAME": "LoadInitial", "enable-metrics": "true", "job-bookmark-option": "x"}
-
-    assert parse_arguments(argv) == (glue if expected is None else expected)
-
-
-@pytest.mark.parametrize("argv", [["a"], ["-p", "a"], ["--"], ["--path", "a", "b"], ["true"], ["--JOB_NAME", "j", "b"]])
-def test_other_words_are_refused(argv: list[str]) -> None:
-    """A typing error must not run the job on something else."""
-    with pytest.raises(UsageError, match="unexpected argument"):
-        parse_arguments(argv)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.schema import Column, Schema
-from glue_jobs.core.settings import parse_arguments
 from glue_jobs.core.snapshot_sources import (
     check_columns,
     check_run_id,
@@ -89,7 +89,7 @@ def test_what_an_argument_can_not_hold_as_it_is_arrives(entry: dict[str, Any]) -
         ({"to": "out"}, {}, "bad-uri", "out"),
         ({"layout": "deep"}, {}, "bad-argument", "layout can't be 'deep'"),
         ({"keep": "-1"}, {}, "bad-argument", "keep can't be '-1'"),
-        ({"full": "maybe"}, {}, "bad-argument", "full can't be 'maybe'"),
+        ({"full": "maybe"}, {}, "bad-argument", "--full is 'maybe'"),
         ({"database": "a/b"}, {}, "bad-argument", "database can't be 'a/b'"),
         ({"run_date": "yesterday"}, {}, "bad-argument", "run_date can't be 'yesterday'"),
         ({"run_date": "2024-04-30"}, {}, "bad-argument", "after the run date"),

@@ -214,7 +214,7 @@ def test_a_run_again_writes_nothing_and_another_feed_is_not_mixed_in(
         (2, "no rows that could change", {"delta": "{tmp}/empty", "primary_key": "id"}),
         (2, "no item for", {"path": "{bucket}/dms/shop/none"}),
         (2, "no table 'shop.none' is known", {"path": "shop.none"}),
-        (2, "--surprise is not known", {"delta": "{tmp}/bronze", "primary_key": "id", "surprise": "1"}),
+        (2, "--insert is not known", {"delta": "{tmp}/bronze", "primary_key": "id", "insert": "1"}),
         (3, "not-a-folder", {"delta": "{tmp}/bronze", "primary_key": "id", "staging": "{tmp}/not-a-folder/x"}),
         (3, "bucket does not exist", {"delta": "{tmp}/bronze", "primary_key": "id", "staging": "s3://no-such-bucket/x/"}),
     ],

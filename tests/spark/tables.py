@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 from glue_jobs.aws.clients import Deadline
 from glue_jobs.aws.objects import read_bytes
 from glue_jobs.core.actions import Rewrite, SyncHistory, TakeBatch, TakeLoad, Truncate
+from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.partitioning import values_of
 from glue_jobs.core.record import DataFile
-from glue_jobs.core.settings import Settings, parse_arguments
+from glue_jobs.core.settings import Settings
 from glue_jobs.core.work import Worker
 from glue_jobs.protocol.intake import take_with
 from glue_jobs.protocol.job import job_settings, run_table

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.row_edit import RowEdit, read_row_edit
 from glue_jobs.core.schema import Column
-from glue_jobs.core.settings import parse_arguments
 from glue_jobs.spark.edit_files import EditReader
 from glue_jobs.spark.edit_rows import Fitted, Wanted, together
 from glue_jobs.spark.edit_values import fitted_values

@@ -14,6 +14,7 @@ from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.conditional import Write
 from glue_jobs.aws.translate import error_code
 from glue_jobs.core.errors import ConfigurationError, RetryLater, UsageError
+from glue_jobs.core.paths import TablePath, by_path, find_path
 
 KEY = "path"
 GET_PAGE = 100
@@ -47,7 +48,8 @@ class StateTable:
 
     A write that answers bool: False means that its condition did not hold. botocore sends a request again when an answer is
     lost, so False can also be the second answer to a write whose first one worked; where that can be told apart it is, for
-    `commit` and `move_fence` the caller reads back. on_item: is told of the item after a write that worked, so that nobody must read it.
+    `commit`, `move_fence` and a write that moves the fence the caller reads back. on_item: is told of the item after a write that
+    worked, so that nobody must read it.
     """
 
     def __init__(self, clients: Clients, name: str, pause: Callable[[float], None] = time.sleep) -> None:
@@ -122,6 +124,11 @@ class StateTable:
         """All items, in no order."""
         for page in self._db.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True):
             yield from map(plain_item, page["Items"])
+
+    def find(self, text: str) -> TablePath:
+        """The table that a person means by `text`: a full path, whether it has an item or not; or `schema.table`, looked for in all items.
+        Raises UsageError where that is the name of none, or of several."""
+        return find_path(text, () if "/" in text else by_path(self.scan()))
 
     def create(self, item: Mapping[str, Any]) -> bool:
         """Put a new item; False, and nothing changed, if the path has one."""

@@ -174,6 +174,11 @@ def _refuse(path: TablePath, attribute: str, expected: str, found: Any) -> Excep
     )
 
 
+def said(item: Mapping[str, Any], name: str) -> str:
+    """What an attribute says, as text; '' where a person may mean nothing by it: missing, NULL, `null`, blanks."""
+    return _text(item, name)
+
+
 def _text(item: Mapping[str, Any], name: str, keep_null: bool = False) -> str:
     """The attribute as stripped text; missing, NULL, 'null' and blanks are ''."""
     value = item.get(name)

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from glue_jobs.aws.catalog_table import read_table
+from glue_jobs.aws.catalog_table import check_owner, read_table
 from glue_jobs.aws.objects import list_files
+from glue_jobs.aws.records import list_records, read_records
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.adoption import (
     Adoption,
@@ -41,8 +42,10 @@ from glue_jobs.core.schema_change import reconcile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
+from glue_jobs.protocol.history import check_own
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.raw import list_raw
+from glue_jobs.protocol.sent_twice import done_by_twin, said_done
 from glue_jobs.protocol.table_run import TableRun
 
 Listing = Mapping[str, RawFile]
@@ -92,6 +95,10 @@ def plan_adoption(look: Look, state: TableState, wish: AdoptWish, *, check_keys:
         )
     state = wish.on(state)
     check_alone(state, look.table.scan())
+    for record in read_records(look.s3, state.lake, [*list_records(look.s3, state.lake)]):
+        check_own(record, state.lake, str(state.path))  # the item of that table may be in another state table
+    if look.database:
+        check_owner(look.glue, look.database, state.catalog_table or catalog_name(state.path), str(state.path))
     listing = _list(look.s3, state)
     files, passed_over = data_files(listing, state.lake)
     for path in sorted(files):
@@ -183,6 +190,10 @@ def adopt_with(reader: FileReader, wish: AdoptWish, dry_run: bool = False) -> Ac
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
+        done = "" if dry_run else done_by_twin(run, "adopt")
+        if done:
+            run.note = said_done(done)
+            return
         if run.unfinished and not dry_run:
             run.finish()
             run.note = "a step that an earlier run left undone was finished"

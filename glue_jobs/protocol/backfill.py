@@ -26,6 +26,7 @@ from glue_jobs.protocol.history_table import check_free, snapshot_at
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.raw import etags_of
+from glue_jobs.protocol.sent_twice import done_by_twin, said_done
 from glue_jobs.protocol.table_run import TableRun
 
 
@@ -68,6 +69,10 @@ def backfill_with(build: Builder, dry_run: bool) -> Act:
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
+        done = "" if dry_run else done_by_twin(run, "history")
+        if done:
+            run.note = said_done(done)
+            return
         if run.unfinished and not dry_run:
             run.finish()
         plan = plan_backfill(run.s3, run.state, run.snapshot)

@@ -52,6 +52,7 @@ from glue_jobs.protocol.converge import in_parallel
 from glue_jobs.protocol.erase_search import Eraser, Planned, plan_erase
 from glue_jobs.protocol.history import REMOVING
 from glue_jobs.protocol.job import Act
+from glue_jobs.protocol.sent_twice import done_by_twin, said_done
 from glue_jobs.protocol.table_run import TableRun
 
 READ_AT_ONCE = 500  # records
@@ -66,6 +67,11 @@ def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", 
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
+        done = "" if dry_run else done_by_twin(run, KIND)
+        if done:
+            finish_erases(run)
+            run.note = said_done(done)
+            return
         _check_head(run, from_change)
         if not dry_run:
             if run.unfinished:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from glue_jobs.aws.clients import Deadline, clock_seconds
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.errors import LeaseHeld
+from glue_jobs.core.state import said
 
 RENEWALS_PER_LEASE = 3
 # A connection may hang while others answer: a renewal is given up in time for two more on other connections before the lease is over.
@@ -72,10 +73,23 @@ class Lease:
         not ours."""
         with self._moving:
             fence = max(self.fence, above) + 1
-            if not self.table.move_fence(self.path, self.fence, fence):
+            if not self.table.move_fence(self.path, self.fence, fence) and not self._is_at(fence):
                 return False
             self.fence = fence
             return True
+
+    def rewrite(self, fence: int, values: Mapping[str, Any], remove: Sequence[str] = ()) -> bool:
+        """Move to this fence, and set and remove attributes, in one write. False if the fence was not ours."""
+        with self._moving:
+            if not self.table.write_under_fence(self.path, self.fence, {**values, "Fence": fence}, remove) and not self._is_at(fence):
+                return False
+            self.fence = fence
+            return True
+
+    def _is_at(self, fence: int) -> bool:
+        """Whether we moved to this fence although the write was refused: its answer was lost, and what was sent again found it moved."""
+        item = self.table.get(self.path) or {}
+        return (item.get("Fence"), item.get("LeaseOwner")) == (fence, self.owner)
 
     def end(self, values: Mapping[str, Any]) -> None:
         """Write the run's result and give the lease back, in one request. Raises what became of it; then `release` tries once more."""
@@ -112,8 +126,7 @@ def take_lease(
     if item.get("LeaseOwner"):
         item = _watch(table, item, wait)
     seen = item.get("Fence")
-    is_none = seen is None or str(seen).strip().lower() in ("", "null", "none")  # as the state reads what people write for nothing
-    fence = first_fence() if is_none else int(seen or 0) + 1
+    fence = int(seen or 0) + 1 if said(item, "Fence") else first_fence()
     taken_at = clock_seconds()
     taken: dict[str, Any] = {}
     if not table.take_lease(path, item, owner, fence, seconds, taken.update):

@@ -60,14 +60,13 @@ def recover(clients: Clients, table: StateTable, path: TablePath, dry_run: bool,
         found = _find(clients.s3, replace(read_state(lease.item), fence=read_state(item).fence))
         if not found.changed:
             return found
-        values: dict[str, Any] = {"Head": found.head, "Publishing": found.head, "CatalogPending": found.head, "Fence": found.fence}
+        values: dict[str, Any] = {"Head": found.head, "Publishing": found.head, "CatalogPending": found.head}
         values["LastIncrementalFile"] = found.cursor or f"{path}0.parquet"
         values.update({"LastFullLoadDate": found.last_full_load} if found.last_full_load else {})
         values.update(found.lacking)
         values.update({"Paused": found.paused} if found.paused else {})
-        if not table.write_under_fence(str(path), lease.fence, values, ("Blocked",)):
+        if not lease.rewrite(found.fence, values, ("Blocked",)):
             raise LeaseLost(f"another run took the lease of {path}", "lease-lost", "run again when it has ended")
-        lease.fence = found.fence  # under which the lease is given back
     finally:
         lease.release()
     return found

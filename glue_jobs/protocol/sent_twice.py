@@ -13,20 +13,31 @@ from glue_jobs.protocol.table_run import TableRun
 TWICE_WITHIN = timedelta(hours=2)  # both begin within minutes
 
 
-def change_of_twin(run: TableRun, lineage: Lineage, *kinds: str) -> str:
-    """The newest change of these kinds in the lineage that a run of this run's id has made; '' if there is none. One that was taken back,
-    because its uploads were gone, does not count."""
-    mine = run.context.settings.run_id
+def done_by_twin(run: TableRun, *kinds: str) -> str:
+    """The newest change of these kinds that another run of this run's id has made of the table, and staged in place of made where this
+    one stages; '' if there is none. What it left unfinished is finished; where that takes it back, because its uploads are gone, it does
+    not count.
+    """
+    mine, last = run.context.settings.run_id, run.state.last_run
+    if run.staging:
+        return str(last.get("staged", "")) if mine and last.get("run_id") == mine else ""
+    change = _change_of(run, mine, kinds)
+    if change and run.unfinished:
+        run.finish()
+    return "" if change in [made.lost for made in run.changes] else change
+
+
+def said_done(change: str) -> str:
+    """The note of a run whose work is done."""
+    return f"change {change} of this very run did it already: nothing was changed"
+
+
+def _change_of(run: TableRun, mine: str, kinds: tuple[str, ...]) -> str:
     oldest, lost = f"{run.context.clock() - TWICE_WITHIN:%Y-%m-%dT%H:%M:%S}", set()
-    for record in lineage.back():
+    for record in Lineage(run.s3, run.state.lake, run.snapshot.change).back():
         if record.time < oldest:
             break
         lost.add(record.lost)
         if mine and record.run_id == mine and record.kind in kinds and record.id not in lost:
             return record.id
     return ""
-
-
-def said_done(change: str) -> str:
-    """The note of a run whose work is done."""
-    return f"change {change} of this very run did it already: nothing was changed"

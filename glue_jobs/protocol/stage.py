@@ -35,7 +35,7 @@ from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.staged import edited_since, is_paused_for, pause_text
-from glue_jobs.core.state import TableState
+from glue_jobs.core.state import TableState, said
 from glue_jobs.protocol.converge import in_parallel
 from glue_jobs.protocol.history import DISCARDED, is_discarded
 from glue_jobs.protocol.history_table import uploads_of
@@ -66,8 +66,9 @@ def pause_for(run: TableRun, staged: ChangeRecord) -> None:
     """Pause the table, so that no scheduled run overtakes its staged change. A pause that a person set meanwhile stays."""
     state = run.state
     run.note = f"change {staged.id} is staged"
-    paused = (run.context.table.get(str(state.path)) or {}).get("Paused")
-    if paused:
+    item = run.context.table.get(str(state.path)) or {}
+    paused = item.get("Paused")
+    if said(item, "Paused"):
         return
     text = pause_text(staged.id, state.path.in_shell)
     _write_pause(run, paused, text, f"change {staged.id} is staged, the table not paused")

@@ -31,7 +31,7 @@ from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.lineage import Lineage, find_goal
 from glue_jobs.protocol.raw import etags_of
 from glue_jobs.protocol.restore import Source, copy_files, erased_file, find_sources
-from glue_jobs.protocol.sent_twice import change_of_twin, said_done
+from glue_jobs.protocol.sent_twice import done_by_twin, said_done
 from glue_jobs.protocol.table_run import TableRun
 
 NAMED_CHANGES = 200  # ids of undone changes that a record lists
@@ -86,23 +86,22 @@ def roll_back(wish: Wish, dry_run: bool = False, from_change: str = "") -> Act:
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
-        before = run.snapshot
-        lineage = Lineage(run.s3, run.state.lake, before.change)
-        done = change_of_twin(run, lineage, "rollback", "reapply")
-        if from_change and before.change != from_change and not done:
+        done = "" if dry_run else done_by_twin(run, "rollback", "reapply")
+        if done:
+            run.note = said_done(done)
+            return
+        if from_change and run.snapshot.change != from_change:
             raise CommitRefused(
-                f"{run.state.path} has gone on since the rollback was planned: its head was {from_change}, now it is {before.change}",
+                f"{run.state.path} has gone on since the rollback was planned: its head was {from_change}, now it is {run.snapshot.change}",
                 "moved-on",
                 "look again with --dry-run, then run again; nothing was changed",
             )
         # Found before anything is finished: where the last change turns out lost, `previous` must not be one more.
-        goal_id = None if done else find_goal(lineage, wish.check())
+        before = run.snapshot
+        goal_id = find_goal(Lineage(run.s3, run.state.lake, before.change), wish.check())
         if run.unfinished and not dry_run:
             run.finish()
         is_taken_back = run.snapshot.change != before.change
-        if done and not is_taken_back:
-            run.note = said_done(done)
-            return
         # Taken back in this run, its raw files are pending by the rollback, not before it: --skip leaves them out.
         head = replace(run.snapshot, awaited=before.awaited) if is_taken_back else run.snapshot
         prepared = prepare(run.s3, run.state, head, wish, goal_id)

@@ -12,9 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from glue_jobs.core.adoption import AdoptWish
+from glue_jobs.core.errors import TableBlocked
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.partitioning import escape, parse_partition_key
 from glue_jobs.core.record import to_json
+from glue_jobs.core.schema import Column
 from glue_jobs.core.state import default_item
+from glue_jobs.protocol.adopt import Look, plan_adoption
 from glue_jobs.protocol.recover import recover
+from glue_jobs.spark import adopt_files
+from glue_jobs.spark.adopt_files import AdoptReader
 from tests.core.test_record_schema import VALIDATOR
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
@@ -267,13 +275,91 @@ def test_the_type_of_a_partition_column_is_never_guessed(make_table: TableMaker)
     """Without raw file, catalog table and option it is refused; the option's type must fit the folders."""
     table = lake_only(make_table, PartitionKey="day")
     put(table, "day=7/p.parquet", {"id": ids(1)})
-    put(table, "day=08/p.parquet", {"id": ids(2)})
+    put(table, "day=8/p.parquet", {"id": ids(2)})
 
     assert refused(table)["code"] == "no-partition-type"
     assert refused(table, columns='{"day": "date"}')["code"] == "bad-partition-folder"
     adopted(table, columns='{"day": "int"}')
 
     assert table.rows() == [(1, 7), (2, 8)]
+
+
+def test_a_folder_that_dmslake_would_spell_otherwise(make_table: TableMaker) -> None:
+    """A row that changes would move to the other folder. A column of texts may have any spelling."""
+    table = lake_only(make_table, PartitionKey="day")
+    put(table, "day=7/p.parquet", {"id": ids(1)})
+    put(table, "day=08/p.parquet", {"id": ids(2)})
+    put(table, "day=__HIVE_DEFAULT_PARTITION__/p.parquet", {"id": ids(3)})
+
+    error = refused(table, columns='{"day": "int"}')
+    assert (error["code"], "folder day=08/; expected: day=8; found: day=08" in error["message"]) == ("adopt-layout", True), error
+    adopted(table, columns='{"day": "string"}')
+
+    assert table.rows() == [(1, "7"), (2, "08"), (3, None)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "written"),
+    [
+        ("int", "007", "7"),
+        ("bigint", "-0", "0"),
+        ("bigint", "+5", "5"),
+        ("decimal(4,2)", "1.5", "1.50"),
+        ("decimal(4,2)", "01.50", "1.50"),
+        ("double", "1", "1.0"),
+        ("double", "-0.0", "0.0"),
+        ("double", "nan", "NaN"),
+        ("float", "0.10", "0.1"),
+        ("timestamp", "2024-01-01 00:00:00.0", "2024-01-01 00:00:00"),
+        ("timestamp", "2024-01-01", "2024-01-01 00:00:00"),
+        ("timestamp", "2024-01-01T10:00:00.5", "2024-01-01 10:00:00.5"),
+    ],
+)
+def test_the_spelling_of_each_type(kind: str, text: str, written: str) -> None:
+    """What dmslake writes is taken, another spelling of the same value is refused, and both are named as folders are."""
+    schema, partitioning = (Column("c", kind), Column("at", "date")), parse_partition_key("year(at), c")
+    reader = AdoptReader()
+
+    reader.check_partitions(schema, partitioning, [("2024", written), ("2024", None), (None, written)])
+    with pytest.raises(TableBlocked) as caught:
+        reader.check_partitions(schema, partitioning, [("2024", written), ("2024", text)])
+
+    assert caught.value.code == "adopt-layout"
+    assert f"folder at_year=2024/c={escape(text)}/; expected: c={escape(written)}; found: c={escape(text)}" in caught.value.message
+    assert "--column 'c=string'" in caught.value.todo
+
+
+def test_a_key_that_stands_in_folder_names_only(make_table: TableMaker) -> None:
+    """No file has a column of it: each row has the key of its folder, which may be null, or that of another row."""
+    table = lake_only(make_table, PartitionKey="region", PrimaryKey="region")
+    said = '{"region": "string"}'
+    for region in ("eu", "us"):
+        put(table, f"region={region}/p.parquet", {"id": ids(1)})
+
+    null = put(table, "region=__HIVE_DEFAULT_PARTITION__/p.parquet", {"id": ids(1)})
+    error = refused(table, columns=said)
+    assert (error["code"], null in error["message"]) == ("null-key", True), error
+    table.clients.s3.delete_object(Bucket=table.out_path.bucket, Key=table.out_path.key + null)
+    put(table, "region=eu/p.parquet", {"id": ids(1, 2)})
+    error = refused(table, columns=said)
+    assert (error["code"], "region='eu' 2 times" in error["message"]) == ("key-not-unique", True), error
+    put(table, "region=eu/p.parquet", {"id": ids(1)})
+    adopted(table, columns=said)
+
+    assert [(file.low, file.high) for file in table.snapshot().files.values()] == [(("eu",), ("eu",)), (("us",), ("us",))]
+    assert table.rows() == [(1, "eu"), (1, "us")]
+
+
+def test_a_file_of_which_not_all_keys_are_read(make_table: TableMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No adoption says of keys that it has not seen that none comes twice."""
+    table = lake_only(make_table)
+    put(table, "a.parquet", {"id": ids(1, 2)})
+    read = adopt_files.read_rows
+    monkeypatch.setattr(adopt_files, "read_rows", lambda *given: (rows.slice(1) for rows in read(*given)))
+
+    error = refused(table)
+
+    assert (error["code"], "expected: 2 rows; found: 1 rows" in error["message"]) == ("bad-data-file", True), error
 
 
 def lake_only(make_table: TableMaker, **attributes: str) -> LakeTable:
@@ -381,8 +467,27 @@ def test_a_folder_that_another_stack_has_adopted_is_refused(make_table: TableMak
     second.edit(Source="none", out_path=str(first.out_path))
 
     error = refused(second)
+    look = Look(second.clients.s3, None, second.state_table, "", Limits(), AdoptReader())
+    with pytest.raises(TableBlocked) as shown:
+        plan_adoption(look, second.state(), AdoptWish(), check_keys=False)
 
     assert (error["code"], str(first.path) in error["message"]) == ("lake-folder-taken", True)
+    assert (shown.value.code, shown.value.message) == (error["code"], error["message"]), "as a dry run says it"
+
+
+def test_a_catalog_name_of_another_table_is_refused(make_table: TableMaker) -> None:
+    """Both would be blocked once both had changes."""
+    first, second = lake_only(make_table), lake_only(make_table)
+    for table in (first, second):
+        put(table, "a.parquet", {"id": ids(1)})
+    adopted(first)
+    second.edit(CatalogTable=first.item()["CatalogTable"])
+
+    error = refused(second)
+
+    assert (error["code"], str(first.path) in error["message"]) == ("catalog-name-taken", True)
+    second.edit(CatalogTable=f"{second.table}_own")
+    adopted(second)
 
 
 def test_files_with_our_names_are_refused(make_table: TableMaker) -> None:

@@ -22,7 +22,7 @@ from tests.core.records import minimal
 from tests.lake import LakeTable
 from tests.protocol.conftest import BEFORE, TableMaker
 from tests.protocol.until import until
-from tests.protocol.wire import Request, Wire, read_request
+from tests.protocol.wire import Request, Wire, once, read_request
 
 
 def held(table: LakeTable, seconds: float = 1.0, deadline: Deadline | None = None, state_table: StateTable | None = None) -> Lease:
@@ -147,6 +147,25 @@ def test_giving_back_leaves_another_owners_lease(table: LakeTable) -> None:
     lease.release()
 
     assert table.item()["LeaseOwner"] == "successor"
+
+
+def test_a_fence_that_moved_is_known_although_the_answer_was_lost(table: LakeTable, wire: Wire) -> None:
+    """The request that is sent again is refused, since the first has moved what it asks for. Another owner's fence is not ours."""
+
+    def lose(send: Callable[[], Any]) -> Any:
+        send()
+        raise ConnectionClosedError(endpoint_url="dynamodb")
+
+    with holding(held(table, seconds=60.0)) as lease:
+        before = lease.fence
+        wire.rule = once(lambda request: request.operation == "UpdateItem", lose)
+        with wire.connected():
+            moved = lease.move_on(above=before + 5)
+
+        assert (moved, lease.fence, table.item()["Fence"]) == (True, before + 6, before + 6)
+        assert len(wire.of("UpdateItem")) == 2
+        table.edit(Fence=before + 7, LeaseOwner="another")
+        assert (lease.move_on(), lease.fence) == (False, before + 6)
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from glue_jobs.aws.catalog_partitions import read_partitions
 from glue_jobs.core.undo import root
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
-from tests.protocol.runs import die, run_on
-from tests.protocol.test_converge import die_after
-from tests.protocol.wire import Request, Wire
+from tests.protocol.runs import run_on
+from tests.protocol.wire import Wire
 
 LOADED = [(1, "one"), (2, "two"), (3, "three")]
 FIRST = [(1, "ONE"), (3, "three"), (4, "four")]
@@ -83,31 +82,6 @@ def test_a_paused_table_is_left_alone_until_it_is_activated(history: LakeTable) 
 
     assert history.rows() == SECOND
     assert history.snapshot().awaited == {}
-
-
-def test_a_rollback_that_was_started_twice_is_made_once(history: LakeTable) -> None:
-    """Glue has no token for that: `previous` would be one change more, and a run that was told the head would find another one."""
-    head = history.item()["Head"]
-
-    for shown in ({}, {"from_change": head}):
-        rolled_back(history, to="previous", run_id="back", **shown)
-    undone = (history.rows(), len(changes(history)), history.item()["LastRun"]["note"])
-    for _ in range(2):
-        rolled_back(history, reapply="all", run_id="forth")
-
-    assert undone == (FIRST, 4, f"change {changes(history)[3]} of this very run did it already: nothing was changed")
-    assert (history.rows(), len(changes(history))) == (SECOND, 5)
-    rolled_back(history, to="previous", run_id="another")
-    assert history.rows() == FIRST
-
-
-def test_the_second_start_of_a_rollback_finishes_what_the_first_left(history: LakeTable, wire: Wire) -> None:
-    """It died after its commit, before its files were visible."""
-    die(wire, history, "Rollback", die_after(wire, Request.is_commit, 1), to="previous", run_id="back")
-
-    rolled_back(history, to="previous", run_id="back")
-
-    assert (history.rows(), len(changes(history))) == (FIRST, 4)
 
 
 def test_rollback_with_resume_leaves_the_table_active(history: LakeTable) -> None:

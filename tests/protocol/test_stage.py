@@ -69,6 +69,17 @@ def test_a_scheduled_run_leaves_a_staged_change_alone(loaded: LakeTable) -> None
     assert (seen(loaded), standing(loaded, staged)) == (before, "waiting")
 
 
+@pytest.mark.parametrize("nothing", ["null", "None", " "])
+def test_a_pause_that_says_nothing_is_none(loaded: LakeTable, nothing: str) -> None:
+    """A person emptied the attribute the way that the others are empty."""
+    loaded.edit(Paused=nothing)
+
+    staged = stage(loaded)
+
+    assert loaded.item()["Paused"].startswith(f"change {staged.id} is staged")
+    assert (loaded.run(), loaded.rows(), standing(loaded, staged)) == (0, BEFORE, "waiting")
+
+
 def test_a_commit_does_what_the_run_would_have_done(make_table: TableMaker) -> None:
     """Rows, counts, cursor, catalog and all else of two tables are the same, but for the id that the commit names."""
     tables = []

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from botocore.exceptions import ConnectionClosedError
 
 from glue_jobs.aws.attributes import typed_item
 from glue_jobs.aws.state_table import StateTable
@@ -16,7 +17,7 @@ from tests.lake import LakeTable
 from tests.protocol.conftest import AFTER, BEFORE, TableMaker
 from tests.protocol.runs import die, facts, forget_lease
 from tests.protocol.test_converge import committed, die_after, die_now
-from tests.protocol.wire import Killed, Request, Wire, in_turn
+from tests.protocol.wire import Killed, Request, Wire, in_turn, once
 
 
 def overwrite(table: LakeTable, item: dict[str, Any]) -> None:
@@ -73,6 +74,25 @@ def test_a_recover_that_dies_at_any_write_is_done_again(loaded: LakeTable, wire:
     assert found.changed == (not has_landed)
     loaded.sync()
     assert facts(loaded) == expected
+
+
+def test_a_recover_whose_answer_is_lost_has_worked(loaded: LakeTable, wire: Wire) -> None:
+    """The request that is sent again finds the fence moved by the first. The lease is given back, so that the next run need not wait."""
+    assert loaded.run("LoadIncremental") == 0
+    overwrite(loaded, as_new(loaded))
+
+    def lose(send: Any) -> Any:
+        send()
+        raise ConnectionClosedError(endpoint_url="dynamodb")
+
+    wire.rule = once(lambda request: b'"Publishing"' in request.body, lose)
+    with wire.connected():
+        found = recover(loaded.clients, loaded.state_table, loaded.path, dry_run=False)
+
+    item = loaded.item()
+    assert (found.changed, item["Head"], item["Fence"], "LeaseOwner" in item) == (True, found.head, found.fence, False)
+    assert len([request for request in wire.requests if b'"Publishing"' in request.body and request.is_write]) == 2
+    assert (loaded.run("LoadIncremental"), loaded.rows()) == (0, AFTER)
 
 
 def test_an_item_made_anew_gets_its_keys_back(make_table: TableMaker) -> None:

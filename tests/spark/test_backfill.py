@@ -87,6 +87,18 @@ def test_what_is_built_anew_is_what_was_kept(new_table: MakeTable, tmp_path: Pat
     assert details["passes"] > 1
 
 
+def test_a_backfill_that_was_started_twice_is_made_once(new_table: MakeTable) -> None:
+    """It reads all raw files."""
+    table = keeping(new_table)
+    load(table, 0, (1, "a", 1))
+    table.sync()
+
+    for _ in range(2):
+        backfilled(table, run_id="history")
+
+    assert [record.kind for record in changes(table)] == ["full-load", "history"]
+
+
 def test_a_history_that_began_late_is_completed(new_table: MakeTable) -> None:
     """Versions from before History was switched on, and those that were missed while it was off; undone it is the old one again."""
     table = keeping(new_table)

@@ -27,7 +27,8 @@ LANDED = frozenset({"committed", "nothing"})
 class RunOutcome:
     """How one run ended. state: Glue's word, NOT_STARTED, or UNKNOWN where we gave up looking.
 
-    results: path → the table's LastRun, where this run wrote it. held: paths without one whose lease another run holds, or held meanwhile.
+    results: path → the table's LastRun, where this run wrote it. held: paths without one whose lease another run holds, or held meanwhile,
+    as far as that can be told.
     """
 
     run: PlannedRun
@@ -87,6 +88,7 @@ class Dispatch:
         self._going: list[_Going] = []
         self._outcomes: list[RunOutcome] = []
         self._actions: dict[str, str] = {}
+        self._owners: dict[str, str] = {}
         self._started: set[tuple[str, str, str]] = set()
         self._replanned: dict[str, TablePlan] = {}
         self._warnings: list[str] = []
@@ -119,6 +121,7 @@ class Dispatch:
         self._queue.extend(runs)
         for table in tables:
             self._actions[table.path] = table.action
+            self._owners[table.path] = table.lease_owner
             if table.job:
                 self._started.add((table.path, table.job, table.action))
 
@@ -189,7 +192,7 @@ class Dispatch:
         seconds = (self._host.now() - going.since).total_seconds()
         outcome = RunOutcome(going.run, going.run_id, look.state, going.job_run, look.message, seconds, look.exit_code)
         try:
-            outcome = _with_results(outcome, self._read_items(going.run.paths), going.since)
+            outcome = _with_results(outcome, self._read_items(going.run.paths), going.since, self._owners)
         except (ClientError, BotoCoreError, DmslakeError) as error:
             outcome = replace(outcome, problem=problem_of(error))
         self._end(outcome)
@@ -250,14 +253,18 @@ class Dispatch:
         self._host.log(event, {"job": run.job, "run": run_id, "tables": list(run.paths), **details})
 
 
-def _with_results(outcome: RunOutcome, items: Mapping[str, Mapping[str, Any]], since: datetime) -> RunOutcome:
-    """The outcome with what its tables' items say. since: when the run was started. An item written by another run says nothing about this
-    one, but that another one had the lease, if it has ended only since."""
+def _with_results(outcome: RunOutcome, items: Mapping[str, Mapping[str, Any]], since: datetime, owners: Mapping[str, str]) -> RunOutcome:
+    """The outcome with what its tables' items say. since: when the run was started; owners: path → who had the lease when it was planned.
+    An item written by another run says nothing about this one, but that another one had the lease, if it has ended only since."""
     results = {path: item["LastRun"] for path, item in items.items() if _run_id(item) == outcome.run_id}
-    held = frozenset(
-        path for path, item in items.items() if path not in results and (item.get("LeaseOwner") or _last_time(item) >= _text_of(since))
-    )
-    return replace(outcome, results=results, held=held)
+
+    def is_held(path: str, item: Mapping[str, Any]) -> bool:
+        owner = str(item.get("LeaseOwner") or "")
+        if not owner:
+            return _last_time(item) >= _text_of(since)
+        return outcome.state == "SUCCEEDED" or owner == owners.get(path)  # a run that was killed leaves its own lease
+
+    return replace(outcome, results=results, held=frozenset(path for path in items if path not in results and is_held(path, items[path])))
 
 
 def _text_of(time: datetime) -> str:

@@ -46,7 +46,8 @@ class TablePlan:
     """What is decided for one table. action: a word for it; job: '' where no run is started.
 
     files, bytes: of the next action; pending_bytes: of all that waits, as far as it is known; table_bytes: of the head's snapshot.
-    lag_seconds: as status has it, of an active table that is not paused; None where nothing can be compared.
+    lag_seconds: as status has it, of an active table that is not paused; None where nothing can be compared. lease_owner: who had the
+    table's lease then, '' for nobody.
     """
 
     path: str
@@ -60,6 +61,7 @@ class TablePlan:
     problem: Problem | None = None
     is_new: bool = False
     lag_seconds: float | None = None
+    lease_owner: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ def plan_one(fact: Facts, now: datetime, limits: Limits) -> TablePlan:
         pending_bytes=pending_bytes(fact, held_back),
         lag_seconds=lag_seconds(fact.state, fact.listing.cdc, held_back) if is_kept_up else None,
         problem=Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None,
+        lease_owner=fact.state.lease_owner,
     )
 
 
@@ -251,11 +254,10 @@ def _same_folders(states: Iterable[TableState]) -> list[tuple[TableState, list[T
 
 
 def _clash(code: str, what: str, path: str, others: Sequence[str]) -> Problem:
-    attribute, which = "CatalogTable", "one of them"
-    if code == "lake-folder-taken":
-        attribute, which = "out_path", "one of them, that which was never loaded if another was"
+    attribute = "out_path" if code == "lake-folder-taken" else "CatalogTable"
     return Problem(
         code,
         f"{what} would be written by {path} and by {', '.join(others)}",
-        f"`dmslake deactivate` {which}; or set {attribute} of one, before its first load, to a name of its own",
+        "`dmslake deactivate` one of them, that which was never loaded if another was; "
+        f"or set {attribute} of one, before its first load, to a name of its own",
     )

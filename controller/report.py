@@ -162,7 +162,7 @@ def _part(plan: TablePlan, outcome: RunOutcome) -> TableReport:
         return _from_last_run(base, last)
     if outcome.problem is not None:
         return replace(base, outcome="not-started" if outcome.state == NOT_STARTED else "failed", error=outcome.problem)
-    if outcome.exit_code == LEASE_HELD_EXIT or (plan.path in outcome.held and outcome.state == "SUCCEEDED"):
+    if outcome.exit_code == LEASE_HELD_EXIT or plan.path in outcome.held:
         return replace(base, outcome="lease-held", error=LEASE_HELD)
     return replace(base, error=_no_result(plan, outcome))
 

@@ -38,12 +38,12 @@ from typing import Any, Callable
 from glue_jobs.aws.clients import Deadline, make_clients
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
+from glue_jobs.core.arguments import read_flag
 from glue_jobs.core.erasure import BACK, back_text
 from glue_jobs.core.errors import CommitRefused, DmslakeError, UsageError
 from glue_jobs.core.given import check_key, read_correction, split_key
-from glue_jobs.core.paths import TablePath, find_path
 from glue_jobs.core.row_edit import RowEdit, read_row_edit
-from glue_jobs.core.settings import Settings, read_flag, read_settings
+from glue_jobs.core.settings import Settings, read_settings
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
@@ -53,8 +53,7 @@ from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.history_table import check_free
 from glue_jobs.protocol.job import Act, run_here, run_job
 from glue_jobs.protocol.job_log import JobLog
-from glue_jobs.protocol.lineage import Lineage
-from glue_jobs.protocol.sent_twice import change_of_twin, said_done
+from glue_jobs.protocol.sent_twice import done_by_twin, said_done
 from glue_jobs.protocol.table_run import JobContext, TableRun
 from glue_jobs.spark.apply_plan import ApplyPlan, facts, plan_apply
 from glue_jobs.spark.apply_rows import work_of
@@ -140,12 +139,13 @@ class Applying:
         run.may_block = False
         run.staging = self.stage
         run.open()
-        done = change_of_twin(run, Lineage(run.s3, run.state.lake, run.snapshot.change), "apply", "edit")
-        if run.unfinished and not self.dry_run:
-            run.finish()
-        if done and done not in [change.lost for change in run.changes]:
-            self.change, run.note = done, said_done(done)
-            return
+        if not self.dry_run:
+            done = done_by_twin(run, "apply", "edit")
+            if done:
+                self.change, run.note = done, said_done(done)
+                return
+            if run.unfinished:
+                run.finish()
         if self.from_change and run.snapshot.change != self.from_change:
             raise _moved_on(run, self.from_change)
         snapshot = read_snapshot(run.s3, run.state.lake, visible_head(run.s3, run.state)) if self.dry_run else run.snapshot
@@ -208,7 +208,8 @@ def main(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> i
 
         return Applying(correcting(give, correction.strict), engines, environment, correction.stage, dry_run, head)
 
-    return run_job("Apply", act, argv, environment)
+    own = ("key", "deletes", "updates", "strict", "edit", "rows", "upsert", "stage", "dry_run", "from_change")
+    return run_job("Apply", act, argv, environment, own=own)
 
 
 # --- From Python
@@ -257,8 +258,7 @@ def apply_here(act: Applying, path: str, settings: Settings, environment: Mappin
         deadline = Deadline()
         clients = make_clients(environment, deadline)
         table = StateTable(clients, settings.state_table)
-        known = [] if "/" in path else [TablePath.parse(str(item["path"])) for item in table.scan()]
-        ended = run_here(JobContext("Apply", clients, deadline, table, settings, log, log.clock), find_path(path, known), act)
+        ended = run_here(JobContext("Apply", clients, deadline, table, settings, log, log.clock), table.find(path), act)
     error = act.error or ended.error
     if error is not None:
         raise error

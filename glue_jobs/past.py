@@ -23,7 +23,7 @@ from typing import Any
 from glue_jobs.aws.clients import Clients, make_clients
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
-from glue_jobs.core.paths import TablePath, find_path
+from glue_jobs.core.paths import TablePath
 from glue_jobs.core.settings import read_settings
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.protocol.as_of import Reading, look
@@ -106,7 +106,6 @@ def open_past(path: str, environment: Mapping[str, str] | None = None, **setting
     with translated():
         clients = make_clients(environment)
         items = StateTable(clients, chosen.state_table)
-        known = [] if "/" in path else [TablePath.parse(str(item["path"])) for item in items.scan()]
-        found = find_path(path, known)
+        found = items.find(path)
         state = look(clients.s3, items, found, "", time.sleep).state
     return Past(clients, items, found, reading_place(environment, found.bucket, state.lake, chosen.limits, state.before_images))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import click
@@ -73,7 +74,7 @@ def _lines(tables: Sequence[TableStatus]) -> list[str]:
         elif table.state in ("paused", "reload-waits", "unfinished", "truncate-due"):
             lines.append(f"{table.path}: {table.reason}")
         if table.erasing:
-            lines.append(f"{table.path}: {unfinished_text(table.erasing)}: `dmslake erase {table.path} --resume`")
+            lines.append(f"{table.path}: {unfinished_text(table.erasing)}: `dmslake erase {shlex.quote(table.path)} --resume`")
         if table.raw_files_gone and table.state != "truncate-due":
             lines.append(f"{table.path}: {table.raw_files_gone}")
     return lines + activate_lines([table.path for table in tables if table.state == "inactive"])

@@ -97,6 +97,22 @@ def owner_of(glue: GlueClient, database: str, name: str) -> str | None:
     return None if found is None else str(found.get("Parameters", {}).get(PATH, ""))
 
 
+def check_owner(glue: GlueClient, database: str, name: str, path: str) -> None:
+    """Raise TableBlocked, code catalog-name-taken, for a Glue table that says it is of another table than `path`. One that says nothing
+    passes: it is another program's, or stands where this table's is to be."""
+    owner = owner_of(glue, database, name)
+    if owner and owner != path:
+        raise blocked(
+            "catalog-name-taken",
+            f"the Glue table {database}.{name} is of another table",
+            where=path,
+            expected=f"no Glue table, or one of {path}",
+            found=f"one of {owner}",
+            todo="set the attribute CatalogTable of the table's item to another name, or, if nobody needs the other table any longer, drop "
+            "that Glue table",
+        )
+
+
 def fence_of(glue: GlueClient, database: str, name: str) -> int:
     """The fence under which the Glue table was written; -1 if it says nothing, or there is none."""
     return _fence(_find_table(glue, database, name) or {})

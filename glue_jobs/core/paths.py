@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from glue_jobs.core.errors import UsageError, blocked
 
@@ -158,6 +159,21 @@ def catalog_collision(path: TablePath, others: Iterable[TablePath]) -> TablePath
     """Another table that would have the same catalog name, if there is one."""
     name = catalog_name(path)
     return next((other for other in others if other != path and catalog_name(other) == name), None)
+
+
+def by_path(items: Iterable[Mapping[str, Any]]) -> dict[TablePath, Mapping[str, Any]]:
+    """The items of tables by their paths. One whose key is no path, or another spelling of one, is passed over: no run would find a table
+    by it, and what is wrong with it is said where the tables are listed."""
+    out = {}
+    for item in items:
+        key = str(item.get("path", ""))
+        try:
+            path = TablePath.parse(key)
+        except UsageError:
+            continue
+        if str(path) == key:
+            out[path] = item
+    return out
 
 
 def find_path(text: str, known: Iterable[TablePath]) -> TablePath:

@@ -16,7 +16,7 @@ from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.core.creation import Definition
 from glue_jobs.core.errors import DmslakeError, blocked
 from glue_jobs.core.foreign_folder import check_alone
-from glue_jobs.core.paths import S3Uri, TablePath, catalog_name
+from glue_jobs.core.paths import S3Uri, TablePath, by_path, catalog_name
 from glue_jobs.core.state import NO_SOURCE, TableState, default_item, read_state
 from glue_jobs.protocol.job import run_here
 from glue_jobs.protocol.table_run import JobContext, TableRun
@@ -79,7 +79,7 @@ def _check_free(context: JobContext, state: TableState) -> None:
     check_lake_bucket(s3, lake.bucket, lake.key)
     items = list(context.table.scan())
     check_alone(state, items)
-    named = {str(each.get("CatalogTable") or catalog_name(TablePath.parse(str(each["path"])))): str(each["path"]) for each in items}
+    named = {str(item.get("CatalogTable") or catalog_name(path)): str(path) for path, item in by_path(items).items()}
     if catalog_name(state.path) in named:
         raise blocked(
             "catalog-name-taken",

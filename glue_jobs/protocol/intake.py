@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from glue_jobs.aws.catalog_table import check_owner
 from glue_jobs.aws.objects import list_files
 from glue_jobs.core.actions import Action, Finish, Rest, Stopped, TakeBatch, TakeLoad
 from glue_jobs.core.awaited import FILE_GONE, gone_before_read, still_awaited, vanished
@@ -14,6 +17,7 @@ from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.foreign_folder import check_alone
 from glue_jobs.core.intake import mark_of, plan_table
 from glue_jobs.core.load_plan import asks_reload, looks_back
+from glue_jobs.core.paths import catalog_name
 from glue_jobs.core.raw_gone import UNKNOWN_EXPIRY
 from glue_jobs.core.raw_names import RawListing
 from glue_jobs.core.replay import fold_of
@@ -109,6 +113,7 @@ def _take(run: TableRun, worker: Worker, action: Action) -> None:
     def work(change: str) -> Work:
         if run.snapshot.is_empty:
             _check_alone(run)
+            _check_name(run)
         history = Snapshot()
         if run.state.keeps_history:
             history = run.history()
@@ -128,6 +133,21 @@ def _check_alone(run: TableRun) -> None:
     if next(iter(list_files(run.s3, lake.bucket, lake.key)), None) is not None:
         wrong = f"if the other item is wrong, correct it, then `dmslake unblock {path.in_shell}`"
         check_alone(run.state, run.context.table.scan(), f"set out_path of {path.in_shell} to a folder of its own; {wrong}")
+
+
+def _check_name(run: TableRun) -> None:
+    """Refuse a first change under the catalog name of another table: a run sees no other item, and once both are loaded neither gives way.
+    A catalog that doesn't answer holds up no load: its step comes after the commit, and tells."""
+    database, name = run.context.settings.database, run.state.catalog_table or catalog_name(run.state.path)
+    if not database:
+        return
+    try:
+        check_owner(run.context.clients.glue, database, name, str(run.state.path))
+    except TableBlocked:
+        run.mark = ""  # it ends with another CatalogTable, or without that Glue table, and neither is in a plan's signature
+        raise
+    except (ClientError, BotoCoreError) as error:
+        run.context.log.event("catalog-not-asked", table=name, error=str(error)[:500])
 
 
 @dataclass(frozen=True)

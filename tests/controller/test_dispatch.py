@@ -175,15 +175,49 @@ def test_results_come_from_last_run_of_this_run(tables: World) -> None:
     assert second.held == {PATHS[1]}
 
 
+@pytest.mark.parametrize("state", ["SUCCEEDED", "FAILED"])
 @pytest.mark.parametrize(("seconds", "held"), [(-60, False), (60, True)])
-def test_a_lease_that_was_held_and_is_given_back_is_no_missing_result(tables: World, seconds: int, held: bool) -> None:
+def test_a_lease_that_was_held_and_is_given_back_is_no_missing_result(tables: World, seconds: int, held: bool, state: str) -> None:
     """A run that finds its table taken ends without a result, and the one that had it may end before the item is read."""
     ended = (tables.host().now() + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
     tables.table.set_attributes(PATHS[0], {"LastRun": {"run_id": "another", "outcome": "committed", "time": ended}})
 
-    done = dispatch(tables, ScriptedGlue(), apply_plan(PATHS[0]))
+    done = dispatch(tables, ScriptedGlue(looks=[state]), apply_plan(PATHS[0]))
 
     assert (PATHS[0] in done.outcomes[0].held) == held
+
+
+@pytest.mark.parametrize(
+    ("planned", "state", "held"),
+    [("somebody", "FAILED", True), ("", "FAILED", False), ("who ended", "FAILED", False), ("", "SUCCEEDED", True)],
+)
+def test_a_lease_that_is_left_by_a_killed_run_is_a_missing_result(tables: World, planned: str, state: str, held: bool) -> None:
+    """Unless somebody had it before the run was started; whoever ended meanwhile. planned: who had it then."""
+    ended = (tables.host().now() + timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    last = {"run_id": "another", "outcome": "committed", "time": ended}
+    tables.table.set_attributes(PATHS[0], {"LeaseOwner": "somebody", "LastRun": last})
+    plan = apply_plan(PATHS[0])
+
+    done = dispatch(tables, ScriptedGlue(looks=[state]), replace(plan, tables=(replace(plan.tables[0], lease_owner=planned),)))
+
+    assert (PATHS[0] in done.outcomes[0].held) == held
+
+
+def test_a_table_that_another_run_holds_is_no_failure_of_the_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two small tables share a run: one fails, a long run has the lease of the other before and after it."""
+    wrong, busy = (table_path(name) for name in ("a", "b"))
+    world.put_loaded(wrong, "LOAD00000001.parquet")
+    world.put_loaded(busy, "LOAD00000001.parquet", LeaseOwner="somebody")
+    for path in (wrong, busy):
+        world.put_raw(path, "20240501-010000000.parquet")
+    glue = ScriptedGlue(looks=["FAILED"])
+    glue.on_start = lambda job, paths, run_id: world.write_result(str(wrong), run_id, "failed")
+    monkeypatch.setattr(world.clients, "glue", glue)
+
+    _, report = world.session(replace(SETTINGS, limits=Limits(wait_seconds=0))).run()
+
+    assert [paths for _, paths, _ in glue.started] == [(str(wrong), str(busy))]
+    assert {table.path: table.outcome for table in report.tables} == {str(wrong): "failed", str(busy): "lease-held"}
 
 
 def test_a_long_load_does_not_hold_up_the_other_tables(tables: World, monkeypatch: pytest.MonkeyPatch) -> None:

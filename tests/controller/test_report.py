@@ -163,6 +163,17 @@ def test_the_lag_that_is_left_is_of_the_last_plan(outcomes: tuple[str, ...], aga
     assert report.tables[0].lag_seconds == lag
 
 
+def test_a_table_that_was_held_does_not_fail_with_another_of_its_run() -> None:
+    """A run ends as the worst of its tables; of the other one nobody must do anything."""
+    tables = tuple(TablePlan(path, "apply", job=LOAD_INCREMENTAL) for path in (A, B))
+    failed = result("failed", error={"code": "x", "message": "y"})
+
+    report = report_of(ended(A, B, state="FAILED", results={A: failed}, held=frozenset({B})), tables=tables)
+
+    assert [table.outcome for table in report.tables] == ["failed", "lease-held"]
+    assert (report.exit_code, len(report.failures)) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("outcome", "word", "exit_code"),
     [
@@ -170,7 +181,8 @@ def test_the_lag_that_is_left_is_of_the_last_plan(outcomes: tuple[str, ...], aga
         (ended(A, state="TIMEOUT", message="timed out"), "failed", 1),
         (ended(A, held=frozenset({A})), "lease-held", 4),
         (ended(A, state="FAILED", exit_code=4), "lease-held", 4),
-        (ended(A, state="FAILED", held=frozenset({A})), "failed", 1),
+        (ended(A, state="FAILED", held=frozenset({A})), "lease-held", 4),
+        (ended(A, state="FAILED"), "failed", 1),
         (ended(A, state="FAILED", exit_code=3, message="no credentials"), "failed", 3),
         (ended(A, state=NOT_STARTED, problem=Problem("no-job", "no job", "deploy", 3)), "not-started", 3),
         (ended(A, state=NOT_STARTED, problem=Problem("not-started", "gave up")), "not-started", 1),

@@ -11,6 +11,7 @@ from glue_jobs.core.paths import (
     MAX_NAME_BYTES,
     S3Uri,
     TablePath,
+    by_path,
     catalog_collision,
     catalog_name,
     changes_folder,
@@ -165,6 +166,14 @@ def test_a_short_name_is_found_among_the_known() -> None:
     known = [ORDERS, TablePath("raw", "dms/shop/", "products/"), TablePath("raw", "dms/x/", "sales.orders/")]
 
     assert [find_path(text, known) for text in ("sales.orders", "products", "raw/dms/sales/orders")] == [ORDERS, known[1], ORDERS]
+
+
+def test_an_item_whose_key_is_no_path_is_passed_over() -> None:
+    """Nor is another spelling of a path one: the item would never be found by it."""
+    orders = {"path": str(ORDERS), "PrimaryKey": "id"}
+    keys = ("x", "", f"s3://{ORDERS}", str(ORDERS)[:-1], "no bucket!/a/b/c/")
+
+    assert by_path([*({"path": key} for key in keys), orders, {}]) == {ORDERS: orders}
 
 
 def test_a_short_name_of_two_tables_is_refused_with_both() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from glue_jobs.aws.records import list_records
 from infra.local.dms_files import DmsRow
 from tests.aws.faults import json_error
 from tests.lake import START, LakeTable
@@ -86,6 +87,79 @@ def test_the_result_names_the_change_until_the_step_is_done(behind: LakeTable, w
 
     assert behind.run("LoadIncremental") == 0
     assert "catalog_pending" not in behind.item()["LastRun"]
+
+
+@pytest.fixture
+def second(loaded: LakeTable, make_table: TableMaker) -> LakeTable:
+    """A table that is not loaded yet, with the catalog name of one that is."""
+    table = make_table()
+    table.load([(8, "eight")])
+    table.edit(CatalogTable=loaded.item()["CatalogTable"])
+    return table
+
+
+@pytest.mark.parametrize("settings", [{}, {"stage": "true"}])
+def test_a_first_load_under_the_catalog_name_of_another_table_is_refused(
+    loaded: LakeTable, second: LakeTable, settings: dict[str, str]
+) -> None:
+    """Once both are loaded the controller would refuse both. The other goes on; with a name of its own the table is loaded, and nobody must
+    lift the block."""
+    assert [second.run("LoadInitial", **settings) for _ in range(2)] == [1, 1]
+
+    error = second.item()["LastRun"]["error"]
+    assert (error["code"], str(loaded.path) in error["message"]) == ("catalog-name-taken", True)
+    assert "catalog-name-taken" in second.item()["Blocked"]
+    assert ("Head" in second.item(), list(list_records(second.clients.s3, second.out_path)), second.visible()) == (False, [], set())
+    loaded.sync()
+    assert (loaded.rows(), loaded.verify()) == (AFTER, [])
+
+    second.edit(CatalogTable=f"{second.item()['CatalogTable']}_2")
+    second.sync()
+    assert (second.rows(), second.verify(), "Blocked" in second.item()) == ([(8, "eight")], [], False)
+
+
+def test_a_first_load_takes_the_name_of_a_glue_table_that_is_gone(loaded: LakeTable, second: LakeTable) -> None:
+    """The other table was forgotten, say: neither item nor raw files of this one need change."""
+    assert second.run("LoadInitial") == 1
+    drop_glue_table(loaded)
+
+    second.sync()
+
+    assert (second.rows(), second.verify()) == ([(8, "eight")], [])
+
+
+def test_a_glue_table_of_another_program_holds_up_no_load(make_table: TableMaker) -> None:
+    """Only the catalog does not follow."""
+    table = make_table()
+    table.load(BEFORE)
+    database = table.environment["DMSLAKE_DATABASE"]
+    table.edit(CatalogTable=f"of_another_{table.table}")
+    given = {"Name": f"of_another_{table.table}", "StorageDescriptor": {"Location": "s3://elsewhere/"}}
+    table.clients.glue.create_table(DatabaseName=database, TableInput=given)
+
+    assert table.run("LoadInitial") == 0
+
+    assert (table.rows(), "CatalogPending" in table.item()) == (BEFORE, True)
+    assert "is of something else" in table.item()["LastRun"]["warnings"][0]
+
+
+def test_a_catalog_that_does_not_answer_holds_up_no_load(second: LakeTable, wire: Wire) -> None:
+    """Its step is tried after the commit, and by each run after it."""
+
+    def unseen(request: Request, forward: Callable[[], Any]) -> Any:
+        return json_error(400, "AccessDeniedException") if request.service == "glue" else forward()
+
+    assert run_on(wire, second, "LoadInitial", unseen) == 0
+
+    assert (second.rows(), second.item()["CatalogPending"]) == ([(8, "eight")], second.item()["Head"])
+
+
+def test_a_run_without_a_database_looks_at_no_catalog(second: LakeTable) -> None:
+    """The name is as good as any other."""
+    with without_database(second):
+        assert second.run("LoadInitial") == 0
+
+    assert (second.rows(), "CatalogPending" in second.item()) == ([(8, "eight")], False)
 
 
 @pytest.mark.parametrize("edits", [{}, {"ActiveFlag": "false"}, {"Paused": "let me look"}])

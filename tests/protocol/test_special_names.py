@@ -216,16 +216,21 @@ def test_item_folders_and_records_have_the_names_as_they_are(new_table: MakeTabl
 
 
 def test_two_names_that_are_one_in_the_catalog_don_t_overwrite_each_other(new_table: MakeTable) -> None:
-    """Names of other scripts are all underscores there: the second table is kept up, its catalog step is not done, and says why."""
+    """Names of other scripts are all underscores there: the second table is not loaded before it has another. One that was loaded by an
+    earlier version is kept up, its catalog step is not done, and says why."""
     first, second = named(new_table, "销售", "日本"), named(new_table, "東京", "中国")
     assert catalog_name(first.path) == catalog_name(second.path) == "_____"
     for table in (first, second):
         table.load([(1, "a")])
-        assert table.run("LoadInitial", database="scripts") == 0
+    assert [table.run("LoadInitial", database="scripts") for table in (first, second)] == [0, 1]
+    assert second.last_run()["error"]["code"] == "catalog-name-taken"
+    assert second.run("LoadInitial", database="") == 0
+    second.cdc([("U", (1, "b"))])
+    assert second.run(database="scripts") == 0
 
     shown = first.clients.glue.get_table(DatabaseName="scripts", Name="_____")["Table"]
     assert shown["StorageDescriptor"]["Location"] == str(first.out_path)
-    assert (second.rows(), "CatalogPending" in second.item()) == ([(1, "a")], True)
+    assert (second.rows(), "CatalogPending" in second.item()) == ([(1, "b")], True)
     (warning,) = second.last_run()["warnings"]
     assert [text in warning for text in (str(first.path), "_____")] == [True, True]
 

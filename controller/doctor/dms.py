@@ -15,6 +15,8 @@ from controller.raw_scope import RawScope
 WHERE = "DMS"
 S3_TARGETS = [{"Name": "endpoint-type", "Values": ["target"]}, {"Name": "engine-name", "Values": ["s3"]}]
 
+NONE = ("ResourceNotFoundFault",)  # what DMS answers where nothing fits a filter
+
 
 @dataclass(frozen=True)
 class DmsFacts:
@@ -32,10 +34,10 @@ class DmsFacts:
 
 def dms_facts(dms: Any, scope: RawScope) -> DmsFacts:
     """The endpoints of this account and region, and, if any writes to raw, what they are the targets of."""
-    endpoints = look_by("dms:DescribeEndpoints", lambda: _pages(dms, "describe_endpoints", "Endpoints", Filters=S3_TARGETS))
+    endpoints = look_by("dms:DescribeEndpoints", lambda: _pages(dms, "describe_endpoints", "Endpoints", Filters=S3_TARGETS), NONE)
     if endpoints.is_unknown:
         return DmsFacts(endpoints)
-    ours = [endpoint for endpoint in endpoints.answer if writes_to(endpoint, scope)]
+    ours = [endpoint for endpoint in endpoints.answer or () if writes_to(endpoint, scope)]
     if not ours:
         return DmsFacts(Seen([]))
     arns = {endpoint["EndpointArn"] for endpoint in ours}
@@ -45,8 +47,8 @@ def dms_facts(dms: Any, scope: RawScope) -> DmsFacts:
 
     return DmsFacts(
         Seen(ours),
-        look_by("dms:DescribeReplicationTasks", lambda: targeting("describe_replication_tasks", "ReplicationTasks")),
-        look_by("dms:DescribeReplicationConfigs", lambda: targeting("describe_replication_configs", "ReplicationConfigs")),
+        look_by("dms:DescribeReplicationTasks", lambda: targeting("describe_replication_tasks", "ReplicationTasks"), NONE),
+        look_by("dms:DescribeReplicationConfigs", lambda: targeting("describe_replication_configs", "ReplicationConfigs"), NONE),
     )
 
 

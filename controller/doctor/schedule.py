@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from controller.doctor.finding import FINE, WARNS, Finding, aws_line
@@ -18,9 +19,14 @@ def trigger_facts(glue: Any, prefix: str) -> Seen:
 
     def ask() -> list[Any]:
         pages = glue.get_paginator("get_triggers").paginate(DependentJobName=job)
-        return [trigger for page in pages for trigger in page["Triggers"]]
+        # Where none starts the job, Glue answers with all triggers of the account and region.
+        return [trigger for page in pages for trigger in page["Triggers"] if _starts(trigger, job)]
 
     return look_by("glue:GetTriggers", ask, ("EntityNotFoundException",))
+
+
+def _starts(trigger: Mapping[str, Any], job: str) -> bool:
+    return any(action.get("JobName") == job for action in trigger.get("Actions") or ())
 
 
 def trigger_findings(triggers: Seen, prefix: str) -> list[Finding]:

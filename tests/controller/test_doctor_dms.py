@@ -7,7 +7,10 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
-from controller.doctor.dms import DmsFacts, dms_findings, writes_to
+import pytest
+from botocore.exceptions import ClientError
+
+from controller.doctor.dms import DmsFacts, dms_facts, dms_findings, writes_to
 from controller.doctor.dms_tasks import Task, read_config, read_task, task_findings
 from controller.doctor.endpoint_rules import RELOAD_START, RULES, endpoint_findings
 from controller.doctor.finding import BLOCKS, FINE, WARNS
@@ -70,6 +73,17 @@ def test_settings_of_csv_files() -> None:
     assert endpoint_findings(endpoint(**{**csv, "DataFormat": "parquet"}), False) == []
     for end in ("\n", "\\n", "\r\n"):
         assert len(endpoint_findings(endpoint(DataFormat="csv", Rfc4180=True, CsvRowDelimiter=end), False)) == 1
+
+
+@pytest.mark.parametrize(("code", "level"), [("ResourceNotFoundFault", FINE), ("AccessDeniedException", WARNS)])
+def test_an_account_without_a_target_on_s3_has_nothing_to_be_warned_of(code: str, level: str) -> None:
+    """DMS answers with an error where nothing fits a filter."""
+
+    class Dms:
+        def describe_endpoints(self, **_: Any) -> Any:
+            raise ClientError({"Error": {"Code": code, "Message": "none"}}, "DescribeEndpoints")
+
+    assert [finding.level for finding in dms_findings(dms_facts(Dms(), SCOPE), SCOPE)] == [level]
 
 
 def test_what_the_template_makes_is_fine() -> None:

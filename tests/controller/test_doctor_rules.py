@@ -27,7 +27,7 @@ from controller.doctor.looks import Seen
 from controller.doctor.machine import Machine, machine_facts, machine_findings
 from controller.doctor.raw_bucket import raw_findings
 from controller.doctor.roles import Right, RoleFacts, role_facts, role_findings, version_delete, wanted_rights
-from controller.doctor.schedule import trigger_findings
+from controller.doctor.schedule import trigger_facts, trigger_findings
 from controller.doctor.state_table import StateFacts, state_findings
 from controller.doctor.tables import Catalog, catalog_findings
 from glue_jobs.aws.buckets import check_lake_bucket
@@ -288,6 +288,36 @@ def test_catalog_and_schedule() -> None:
     assert [told(trigger_findings(seen, "p-")) for seen in answers] == [
         [], [(WARNS, "none")], [(WARNS, "DEACTIVATED")], [(WARNS, "none")], [(WARNS, "denied")],
     ]  # fmt: skip
+
+
+class AllTriggers:
+    """Glue, which answers with all triggers of the account and region where none starts the job that was asked for."""
+
+    def __init__(self, *triggers: dict[str, Any]) -> None:
+        self._triggers = triggers
+
+    def get_paginator(self, _: str) -> AllTriggers:
+        return self
+
+    def paginate(self, DependentJobName: str) -> list[dict[str, Any]]:  # noqa: N803 - boto3's name
+        ours = [trigger for trigger in self._triggers if DependentJobName in {action.get("JobName") for action in trigger["Actions"]}]
+        return [{"Triggers": ours or self._triggers}]
+
+
+@pytest.mark.parametrize("state", ["ACTIVATED", "DEACTIVATED"])
+def test_a_trigger_of_another_job_is_not_the_controller_s(state: str) -> None:
+    """Least of all is it to be started: it may be the AWS sample's, which was stopped for good reason."""
+    foreign = {
+        "Name": "DMSCDC-Trigger", "Type": "SCHEDULED", "State": state, "Schedule": "cron(0 * * * ? *)",
+        "Actions": [{"JobName": "DMSCDC-Controller"}, {"CrawlerName": "c"}],
+    }  # fmt: skip
+    own = {**foreign, "Name": "hourly", "Actions": [{"JobName": "p-Controller"}], "State": "ACTIVATED"}
+
+    alone = trigger_findings(trigger_facts(AllTriggers(foreign), "p-"), "p-")
+    beside = trigger_findings(trigger_facts(AllTriggers(foreign, own), "p-"), "p-")
+
+    assert (told(alone), "create-trigger" in alone[0].fix, "start-trigger" in alone[0].fix) == ([(WARNS, "none")], True, False)
+    assert told(beside) == []
 
 
 # --- jobs and roles

@@ -43,13 +43,15 @@ class Rebuild:
 
 @dataclass(frozen=True)
 class Backfill:
-    """What a backfill would do. history: the snapshot of the history table that it replaces; fold: the changes, with what they need."""
+    """What a backfill would do. history: the snapshot of the history table that it replaces; fold: the changes, with what they need.
+    erases: those that stay although a rollback went to before them, so that they are none of the changes; oldest first."""
 
     state: TableState
     snapshot: Snapshot
     history: Snapshot
     rebuild: Rebuild
     fold: Fold
+    erases: tuple[ChangeRecord, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """For people, logs and the change's record."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from glue_jobs.core.collation import is_same_key
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import Partitioning, parse_partition_key
 from glue_jobs.core.paths import MAX_CATALOG_NAME, S3Uri
@@ -90,13 +91,13 @@ def history_after(parent: Snapshot, work: Work, change: str) -> HistoryAt | None
         return HistoryAt(change, work.history.is_stale)
     if work.kind in GOES_TO:
         return work.history_at
-    if parent.history is None or not changes_rows(work):
+    if parent.history is None or not (changes_rows(work) or not is_same_key(work.primary_key, parent.primary_key)):
         return parent.history
     return HistoryAt(parent.history.change, True)
 
 
 def changes_rows(work: Work) -> bool:
-    """Whether row versions may differ after the change: its rows, or the columns and keys they have."""
+    """Whether row versions may differ after the change: its rows, or the columns they have."""
     return bool(work.added or work.superseded) and work.kind != "repartition"
 
 

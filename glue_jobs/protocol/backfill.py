@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-from glue_jobs.aws.erased import read_erased
+from glue_jobs.aws.erased import erase_records
 from glue_jobs.core.backfill import Backfill, Rebuild, rebuild_for
+from glue_jobs.core.erasure import Erased, erased_by
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.intake import history_due
 from glue_jobs.core.paths import changes_folder
@@ -51,12 +52,15 @@ def plan_backfill(s3: Any, state: TableState, snapshot: Snapshot) -> Backfill:
     rebuild = rebuild_for(str(state.path), state.path.raw.bucket, records, listed)
     if snapshot.history is None:
         check_free(s3, state.lake, str(state.path))
-    return Backfill(state, snapshot, snapshot_at(s3, state.lake, snapshot), rebuild, _fold(s3, state, snapshot, rebuild))
+    erases = erase_records(s3, state.lake, snapshot.erases) if snapshot.erases else []
+    made_again = {record.id for record in rebuild.records}
+    apart = tuple(record for record in sorted(erases, key=lambda record: record.id) if record.id not in made_again)
+    fold = _fold(s3, state, snapshot, rebuild, erased_by(erases))
+    return Backfill(state, snapshot, snapshot_at(s3, state.lake, snapshot), rebuild, fold, apart)
 
 
-def _fold(s3: Any, state: TableState, snapshot: Snapshot, rebuild: Rebuild) -> Fold:
+def _fold(s3: Any, state: TableState, snapshot: Snapshot, rebuild: Rebuild, erased: Erased) -> Fold:
     records = rebuild.records
-    erased = read_erased(s3, state.lake, snapshot.erases)
     folder = changes_folder(state.lake)
     keys = {name: folder.join(name).key for record in records if record.given for name in record.given.attachments}
     adopted = tuple(read_snapshot(s3, state.lake, records[0].id).files.values()) if records[0].kind == ADOPT else ()

@@ -139,15 +139,39 @@ class Versions:
     def made(self) -> pa.Table:
         """All versions, those that are open being the table's rows."""
         there, before = pa.table({}), self._steps[0][-1]
+        erases = list(self._build.plan.erases)
         for step in self._steps:
-            there = self._after(self._carried(there, before, step[-1]), step)
+            there = self._carried(there, before, step[-1])
+            while erases and erases[0].id < step[0].id:  # what comes after it, the source has anew
+                there = self._without(there, erases.pop(0))
+            there = self._after(there, step)
             before = step[-1]
+        for erase in erases:
+            there = self._without(there, erase)
         columns = self._build.plan.rebuild.columns[-1]
         head = self._head
         shape = Shape(self._table, head.schema, head.primary_key, head.partitioning, True)
         source = Source(self._place, shape, columns, head.timestamp_column)
         live = (rows for file in head.files.values() for rows in LiveEvents(file, self._build.now)(source))
         return _ruled(there, self._entries(source, live), Whole(self._build.now), source)
+
+    def _without(self, there: pa.Table, erase: ChangeRecord) -> pa.Table:
+        """The versions without those of keys that were erased by a change which is none of the steps."""
+        keys = erase.erased_keys
+        if keys is None or not there.num_rows:
+            return there
+        lacking = [name for name in keys.columns if name not in there.column_names]
+        if lacking:
+            raise blocked(
+                "backfill-not-possible",
+                f"the history can't be built anew without the keys that change {erase.id} erased: they are of a column that was renamed by"
+                " a change which a rollback has undone",
+                where=self._table,
+                expected=", ".join(keys.columns),
+                found=f"no column {', '.join(lacking)}",
+                todo="rename the column again (`dmslake schema PATH --rename old=new`), then backfill; nothing was changed",
+            )
+        return without_erased(there, keys)
 
     def _carried(self, there: pa.Table, before: ChangeRecord, record: ChangeRecord) -> pa.Table:
         """The versions so far, in the columns of after the change, and with its key. before: the change before it, or the first itself."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 from urllib.parse import unquote
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from glue_jobs.aws.ranged import open_object
 from glue_jobs.core.bins import bins_of_slots
-from glue_jobs.core.collation import collated_as
+from glue_jobs.core.collation import collated_as, is_same_key
 from glue_jobs.core.erase_plan import FileShape, Found, Hit, Holdings, Rewritten, Searchable, own_hits
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.partitioning import NULL_FOLDER, values_of
@@ -174,6 +174,18 @@ class _VersionRows:
     where: str
 
     def look(self, keys: GivenKeys) -> _Look:
+        """Which of the keys stand in it. Keys that a person named by hand are kept in the form that the collation gave them then."""
+        found = self._look(keys)
+        shape = self.item.shape
+        then = collated_as(keys.columns, shape.primary_key) if shape is not None and not self.item.path else keys.columns
+        if is_same_key(then, keys.columns):
+            return found
+        folded = GivenKeys.of(keys.table, then)
+        more = self._look(folded)
+        also = np.flatnonzero(np.isin(folded.places(keys.table), more.keys))
+        return replace(found, keys=tuple(sorted({*found.keys, *map(int, also)})), rows=max(found.rows, more.rows))
+
+    def _look(self, keys: GivenKeys) -> _Look:
         folder = _folder_values(self.item)
         choices = _names(self.item, keys.columns, {*self.parquet.schema_arrow.names, *folder})
         if not all(choices):

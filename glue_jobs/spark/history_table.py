@@ -93,7 +93,8 @@ class Keeping:
         files = tuple(self.before.files.values())
         ends = Edits()
         rekeyed = bool(files) and not is_same_key(self.before.primary_key, self.shape.key)  # by a reload, or while the history was not kept
-        if rekeyed and isinstance(rule, Whole):
+        if rekeyed:
+            assert isinstance(rule, Whole), "a batch does not see the versions of another key: the change that brought it has marked that"
             ends = ends_of_rekey(self.engines, self.place, self.shape, files, rule.gone_at)
         passes = Passes(self.place, self.shape, self.source, files, events, rule, ends.closed)
         engine = self.engines.for_bytes(size)
@@ -109,13 +110,14 @@ class Keeping:
 
     def rewritten(self, task: Task, action: Rewrite, renames: Renames) -> Work:
         """The change with the history's files in the table's new columns or with its new key."""
-        if task.snapshot.history is None or action.kind == "repartition":
+        rekeyed = not is_same_key(self.before.primary_key, self.shape.key)  # a repartition, too, takes the key that the item has by now
+        if task.snapshot.history is None or (action.kind == "repartition" and not rekeyed):
             return self.work
         nothing = arrow_schema(self.shape.schema).empty_table()
         edits = Edits()
-        if action.kind == "rekey":
+        if rekeyed:
             edits = ends_of_rekey(self.engines, self.place, self.shape, tuple(self.before.files.values()), micros(task.now))
-        done = self._with(Outcome(edits, nothing), everything=bool(renames), renames=renames, rekeyed=action.kind == "rekey")
+        done = self._with(Outcome(edits, nothing), everything=bool(renames), renames=renames, rekeyed=rekeyed)
         assert done.history is not None
         return replace(done, history=replace(done.history, is_stale=task.snapshot.history.is_stale))
 

@@ -124,6 +124,22 @@ def test_after_an_erase_no_version_holds_the_key(history: LakeTable, keys: KeysF
     assert "3 version(s) were removed" in history.item()["LastRun"]["note"]
 
 
+def test_a_key_that_a_person_deleted_under_another_collation_is_found(make_table: TableMaker, keys: KeysFile) -> None:
+    """What was named by hand is kept beside the record in the form that the collation gave it."""
+    table = make_table()
+    table.edit(PrimaryKey="name", KeyCollation="ci")
+    table.load([(1, "Anna"), (2, "Ben")])
+    assert table.run("LoadInitial") == 0
+    assert table.run("Apply", key="name", deletes=keys("ANNA", "BEN", column="name")) == 0, table.item()["LastRun"]
+    table.edit(KeyCollation="null")
+    table.sync()
+    assert holds(table, "anna", "name")
+
+    erased(table, keys("Anna", column="name"))
+
+    assert [holds(table, name, "name") for name in ("Anna", "anna", "ANNA")] == [[], [], []]
+
+
 def test_cdc_goes_on_after_an_erase(history: LakeTable, keys: KeysFile) -> None:
     """The cursor stays, and the next batch is applied on the erase."""
     cursor = history.item()["LastIncrementalFile"]

@@ -182,6 +182,31 @@ def test_erased_keys_stay_away(new_table: MakeTable, tmp_path: Path) -> None:
     assert told(table, "id", "name") == [(2, "b"), (2, "B")]
 
 
+def test_erased_keys_stay_away_after_a_rollback_to_before_the_erase(new_table: MakeTable, tmp_path: Path) -> None:
+    """It undoes no erase, although that is none of the changes any more that the rows come from. What the source has anew is there."""
+    table = keeping(new_table)
+    table.edit(History="false")
+    load(table, 0, (1, "a", 1), (2, "b", 2), (3, "c", 3))
+    table.sync()
+    batch(table, (1, "D", (2, None, None)), (1, "D", (3, None, None)))
+    table.sync()
+    table.edit(History="true")
+    table.sync()
+    begun = table.head().id
+    keys = tmp_path / "keys.csv"
+    keys.write_text("id\n2\n3\n")
+    assert table.run("Erase", erase_keys=str(keys)) == 0, table.last_run()
+    batch(table, (2, "U", (1, "bad", 1)))
+    table.sync()
+    assert table.run("Rollback", to=begun, skip="true", resume="true") == 0, table.last_run()
+    batch(table, (3, "I", (3, "back", 3)))
+    table.sync()
+
+    backfilled(table)
+
+    assert told(table, "id", "name") == [(1, "a"), (3, "back")]
+
+
 def test_a_changed_key(new_table: MakeTable) -> None:
     """Of a new key one version is open; such a history can't be made for a part of the keys."""
     table = keeping(new_table)

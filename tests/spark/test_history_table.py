@@ -83,6 +83,27 @@ def test_every_change_is_a_version(new_table: MakeTable, settings: dict[str, str
     ]
 
 
+@pytest.mark.parametrize("is_off", [False, True], ids=["kept", "off meanwhile"])
+@pytest.mark.parametrize("key", [{"PrimaryKey": "qty"}, {"PrimaryKey": "name"}, {"KeyCollation": "ci"}], ids=["qty", "name", "collation"])
+def test_a_repartition_that_also_changes_the_key(new_table: MakeTable, key: dict[str, str], is_off: bool) -> None:
+    """It takes what the item says by then, and so does the history: the next batch finds the open version of each key."""
+    table = keeping(new_table, primary_key="name" if "KeyCollation" in key else "id")
+    load(table, 0, (1, "ANNA", 1001), (2, "ben", 1002))
+    table.sync()
+    table.edit(Request="repartition", History=str(not is_off).lower(), **key)
+    table.sync()
+    table.edit(History="true")
+    assert is_off or table.verify() == []
+
+    name = "anna" if "KeyCollation" in key else "ANNA"
+    batch(table, (1, "U", (1, name, 1001)))
+    table.sync()
+
+    found = [(row["id"], row["name"], row["validity_flag"]) for row in versions(table)]
+    assert sorted(found, key=repr) == [(1, "ANNA", 0), (1, name, 1), (2, "ben", 1)]
+    assert table.verify() == []
+
+
 def changes(table: WorkTable) -> list[ChangeRecord]:
     """The table's change records, oldest first."""
     return list(table.lineage().back())[::-1]

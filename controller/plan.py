@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from controller.lag import lag_seconds
 from glue_jobs.core.actions import Action, Finish, Rest, Rewrite, Stopped, SyncHistory, TakeBatch, TakeLoad, Truncate
 from glue_jobs.core.bins import groups
 from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.intake import plan_table
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import catalog_name
@@ -230,6 +231,27 @@ def find_clashes(facts: Sequence[Facts], others: Sequence[TableState] = ()) -> d
         writing = [str(other.path) for other in sharing if other.active or not state.head]
         if state.active and writing and str(state.path) in decided:
             out[str(state.path)] = _clash("lake-folder-taken", f"the lake folder {state.out_path}", str(state.path), writing)
+    return {**out, **_history_clashes([*states, *others], decided)}
+
+
+def _history_clashes(states: Sequence[TableState], decided: Container[str]) -> dict[str, Problem]:
+    """The tables that were never loaded and whose folder is that of another one's history, or their history's that of another one: loaded
+    by one run, neither would find the other's files there. One that is loaded goes on: its own run finds what is wrong."""
+    places: dict[str, dict[str, TableState]] = defaultdict(dict)
+    histories = set()
+    for state in states:
+        if state.out_path and (state.active or state.head):
+            places[str(state.lake)][str(state.path)] = state
+            if state.keeps_history:
+                folder = str(history_lake(state.lake))
+                places[folder][str(state.path)] = state
+                histories.add(folder)
+    out = {}
+    for folder in histories:
+        for path, state in places[folder].items():
+            rest = [other for other in places[folder] if other != path]
+            if rest and state.active and not state.head and path in decided:
+                out[path] = _clash("lake-folder-taken", f"the lake folder {folder}", path, rest)
     return out
 
 

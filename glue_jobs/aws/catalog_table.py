@@ -12,7 +12,7 @@ from glue_jobs.aws.catalog_partitions import read_partitions
 from glue_jobs.aws.catalog_storage import ATTEMPTS, EXISTS, MISSING, glue_columns, name_types, storage
 from glue_jobs.aws.translate import error_code
 from glue_jobs.core.errors import RetryLater, blocked
-from glue_jobs.core.schema import Schema
+from glue_jobs.core.schema import Column, Schema, widened
 from glue_jobs.core.verify import CatalogTable
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def sync_table(
                 moved = moved_from is not None and place not in (moved_from, location)  # our own update may have lost its answer
                 if moved or _fence(found) > fence:
                     return "later"
-                if _layout(found) != [column.lower() for column, _ in partition_columns]:
+                if not _fits(found, partition_columns):
                     # The old partitions fit no longer, and dropping the table drops them all. A crash before the next line is
                     # mended by the next run, which finds the catalog step undone.
                     glue.delete_table(DatabaseName=database, Name=name)
@@ -175,9 +175,13 @@ def _fence(found: Any) -> int:
     return int(found.get("Parameters", {}).get(FENCE, "-1"))
 
 
-def _layout(found: Any) -> list[str]:
-    """The names of a Glue table's partition columns."""
-    return [column["Name"] for column in found.get("PartitionKeys", ())]
+def _fits(found: Any, partition_columns: Sequence[tuple[str, str]]) -> bool:
+    """Whether the partitions that a Glue table has are also some of these columns. Values of a type that is not widened need be none of the
+    new type, and one such partition makes every query fail."""
+    old = name_types(found.get("PartitionKeys", ()))
+    if [name for name, _ in old] != [name.lower() for name, _ in partition_columns]:
+        return False
+    return all(new in ("string", widened(kind, new)) for (_, kind), (_, new) in zip(old, partition_columns))
 
 
 def _update_table(glue: GlueClient, database: str, table: dict[str, Any], found: Any) -> None:
@@ -192,7 +196,7 @@ def _table_input(
     name: str, found: Any, location: str, columns: Schema, partition_columns: Sequence[tuple[str, str]], description: str
 ) -> dict[str, Any]:
     """The TableInput of our table; what `found` has besides is kept."""
-    known = {column["Name"]: column for column in found.get("StorageDescriptor", {}).get("Columns", ())}
+    known = {column["Name"]: column for column in (*found.get("StorageDescriptor", {}).get("Columns", ()), *found.get("PartitionKeys", ()))}
     kept = {field: found[field] for field in ("Owner", "Retention") if found.get(field)}
     text = description or str(found.get("Description", ""))
     return {
@@ -201,6 +205,6 @@ def _table_input(
         **({"Description": text} if text else {}),
         "TableType": "EXTERNAL_TABLE",
         "Parameters": {**found.get("Parameters", {}), "EXTERNAL": "TRUE", "classification": "parquet"},
-        "PartitionKeys": [{"Name": column.lower(), "Type": kind} for column, kind in partition_columns],
+        "PartitionKeys": glue_columns(tuple(Column(name, kind) for name, kind in partition_columns), known),
         "StorageDescriptor": storage(location, glue_columns(columns, known)),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from glue_jobs.core.csv_form import NULL
@@ -18,6 +18,7 @@ from glue_jobs.core.snapshot_sources import SnapshotWish, Source
 
 FORMAT = 1
 RUNS = "_runs/"
+LOAD_GAP = timedelta(hours=1)  # load files that come within it of one another are of one load
 FLAT, BY_COLUMN, BY_RUN_DATE = "flat", "dated by column", "dated by run date"
 
 
@@ -178,7 +179,23 @@ def count_files(wish: SnapshotWish, listing: RawListing) -> Counted:
             found=f"{len(listing.loads)} younger one(s)" if listing.loads else "none",
             todo="take a later run date, or reload the table in DMS",
         )
+    _check_ended(wish, loads, [file for file in listing.loads if file not in loads])
     return Counted(loads, cdc, len(listing.loads) + len(listing.cdc) - len(loads) - len(cdc))
+
+
+def _check_ended(wish: SnapshotWish, loads: Sequence[RawFile], later: Sequence[RawFile]) -> None:
+    """Refuse the half of a load that goes on after the run date's midnight: it would be the day's state for good."""
+    last = max(file.modified for file in loads)
+    first = min((file.modified for file in later), default=None)
+    if first is not None and first - last < LOAD_GAP:
+        raise blocked(
+            "load-not-ended",
+            f"a load goes on after the run date: {len(loads)} of its files count, {len(later)} do not",
+            where=str(wish.source.path),
+            expected=f"the whole load up to {wish.run_date} (UTC)",
+            found=f"files of {last:%Y-%m-%d %H:%M:%S} and of {first:%Y-%m-%d %H:%M:%S}",
+            todo="take a later run date",
+        )
 
 
 def _counts(wish: SnapshotWish, file: RawFile) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from glue_jobs.aws.buckets import check_lake_bucket
+from glue_jobs.aws.catalog_table import owner_of
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.core.creation import Definition
@@ -79,13 +80,15 @@ def _check_free(context: JobContext, state: TableState) -> None:
     check_lake_bucket(s3, lake.bucket, lake.key)
     items = list(context.table.scan())
     check_alone(state, items)
+    name, database = catalog_name(state.path), context.settings.database
     named = {str(item.get("CatalogTable") or catalog_name(path)): str(path) for path, item in by_path(items).items()}
-    if catalog_name(state.path) in named:
+    owner = named.get(name) or (owner_of(context.clients.glue, database, name) if database else "")  # of another state table, too
+    if owner and owner != str(state.path):
         raise blocked(
             "catalog-name-taken",
-            f"the catalog name {catalog_name(state.path)} is that of another table",
+            f"the catalog name {name} is that of another table",
             where=str(state.path),
-            found=named[catalog_name(state.path)],
+            found=owner,
             todo="choose another schema or table name; nothing was made",
         )
     _check_empty(s3, lake, str(state.path))

@@ -39,7 +39,7 @@ from glue_jobs.core.errors import RetryLater, TableBlocked, UsageError, blocked
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawListing, classify
 from glue_jobs.core.record import DataFile
-from glue_jobs.core.schema import Schema
+from glue_jobs.core.schema import Schema, widened
 from glue_jobs.core.snapshot_plan import (
     BY_COLUMN,
     BY_RUN_DATE,
@@ -94,6 +94,7 @@ def make_snapshot(clients: Clients, wish: SnapshotWish, version: Version, work: 
     plan = look(clients, wish, mend=True)
     version = plan.after(version)
     uploads = work(plan, version)
+    _check_types(clients, wish, uploads)
     manifest = _complete(clients.s3, wish.folder, uploads)
     write_bytes(clients.s3, wish.folder.bucket, wish.folder.key + version.manifest, manifest_json(manifest).encode(), "application/json")
     _commit(clients, wish, manifest)
@@ -199,6 +200,20 @@ def _commit(clients: Clients, wish: SnapshotWish, manifest: Manifest) -> None:
             "snapshot-overtaken",
             "none needed if that run is the one you want; else run again when no other runs",
         )
+
+
+def _check_types(clients: Clients, wish: SnapshotWish, manifest: Manifest) -> None:
+    """Refuse a column of another type where other days keep the one that they have: no reader could read both."""
+    table = read_table(clients.glue, wish.database, wish.name) if wish.by_run_date else None
+    before = dict(table.columns) if table is not None else {}
+    for column in file_columns(wish, manifest.schema):
+        old = before.get(column.name.lower(), column.type)
+        if widened(old, column.type) != column.type:
+            raise UsageError(
+                f"the column {column.name!r} of {wish.database}.{wish.name} has the type {old} in the days before, and now {column.type}",
+                "snapshot-schema",
+                "give another --database, so that the days from now on are a table of their own",
+            )
 
 
 def _place_current(clients: Clients, wish: SnapshotWish, mine: Manifest) -> int:

@@ -299,7 +299,7 @@ class TableRun:
             name = self.state.catalog_table or catalog_name(self.state.path)
             # Partitions keep columns of their own. A load may have any columns, and one before which the table was emptied is no first.
             words = ("columns_added", "columns_widened", "renamed")
-            changed = record.kind in ("full-load", "adopt") or any(word in record.details for word in words)
+            changed = record.kind in ("full-load", "adopt", "repartition") or any(word in record.details for word in words)
             refresh = everything or self.catalog_failed or changed
             try:
                 self._update_catalog(name, self.state, self.snapshot, partitions, refresh)
@@ -341,6 +341,7 @@ class TableRun:
         if self.snapshot.history is None or not (changed or everything):
             return
         history = self.history()
+        refresh = refresh or record.kind in ("history", *GOES_TO)  # columns that it did not have, or has no more, while it was not kept
         lake = history_lake(self.state.lake)
         files = history.files.values() if everything else read_record(self.s3, lake, changed, with_checkpoint=False).added
         partitions = {file.partition for file in files}

@@ -204,6 +204,20 @@ def test_a_new_table_gives_way_to_the_files_of_a_loaded_one(attributes: dict[str
     assert find_clashes([facts(ORDERS), never_loaded]) == {}
 
 
+def test_a_history_is_kept_in_no_table_s_folder() -> None:
+    """Loaded by one run, neither would find the other's files there. One that is loaded goes on, and its own run finds what is wrong."""
+    path = table_path("orders_history")
+    new, keeping = facts(path), facts(ORDERS, History="true", PrimaryKey="id")
+    loaded = facts(ORDERS, loaded=(LOAD,), History="true", PrimaryKey="id")
+
+    clashes = find_clashes([keeping, new])
+
+    assert {name: problem.code for name, problem in clashes.items()} == dict.fromkeys((str(ORDERS), str(path)), "lake-folder-taken")
+    assert set(find_clashes([loaded, new])) == {str(path)}
+    assert find_clashes([facts(ORDERS, PrimaryKey="id"), new]) == {}
+    assert find_clashes([keeping, facts(path, ActiveFlag="false")]) == {}
+
+
 def test_a_table_that_is_not_planned_may_have_the_folder() -> None:
     """Of another controller, say. Nothing is decided on it, its catalog may be another, and where it is neither active nor loaded it
     stops nobody; the rules are those of two tables that are planned."""

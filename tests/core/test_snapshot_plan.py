@@ -58,7 +58,7 @@ def manifest(*files: RawFile, **values: Any) -> Manifest:
 def test_files_of_the_days_from_start_to_run_date_count() -> None:
     """Both days included, by the name's UTC date; load files by the day of their last change."""
     names = ["20240501-235959999.parquet", "20240502-000000000.parquet", "20240503-235959999.parquet", "20240504-000000000.parquet"]
-    loads = [file(LOAD, "2024-05-03T23:59:59"), file("LOAD00000002.parquet", "2024-05-04T00:00:00")]
+    loads = [file(LOAD, "2024-05-03T23:59:59"), file("LOAD00000002.parquet", "2024-05-04T01:00:00")]
 
     counted = count_files(wish(), listing(*loads, *map(file, names)))
 
@@ -73,10 +73,11 @@ def test_files_of_the_days_from_start_to_run_date_count() -> None:
         ([file(SECOND)], "no-load-files"),
         ([file(LOAD, "2024-05-04")], "no-load-files"),
         ([file(LOAD), file("notes.txt")], "foreign-raw-file"),
+        ([file(LOAD, "2024-05-03T23:59:59"), file("LOAD00000002.parquet", "2024-05-04T00:10:00")], "load-not-ended"),
     ],
 )
 def test_without_rows_to_begin_with_there_is_no_snapshot(files: list[RawFile], code: str) -> None:
-    """Nothing at all, no load file of the days, or a file that DMS did not write."""
+    """Nothing at all, no load file of the days, a file that DMS did not write, or the half of a load."""
     with pytest.raises(TableBlocked) as caught:
         count_files(wish(), listing(*files))
 

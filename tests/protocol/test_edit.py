@@ -286,9 +286,16 @@ def test_a_table_is_made_once(in_process: Clients, monkeypatch: pytest.MonkeyPat
     assert other.value.code == "table-exists"
 
 
+def name_in_catalog(clients: Clients, database: str, name: str, path: str) -> None:
+    """A Glue table of a table that another state table has."""
+    clients.glue.create_database(DatabaseInput={"Name": database})
+    table = {"Name": name, "Parameters": {"dmslake.path": path}, "StorageDescriptor": {"Location": "s3://other/", "Columns": []}}
+    clients.glue.create_table(DatabaseName=database, TableInput=table)
+
+
 def test_a_place_that_is_taken_is_refused(in_process: Clients) -> None:
-    """A folder with objects, records of an earlier table, a folder of another table or inside of one, its catalog name, its own path;
-    and a bucket that keeps no versions. No item is left behind."""
+    """A folder with objects, records of an earlier table, a folder of another table or inside of one, its catalog name (also that of a
+    table in another state table), its own path; and a bucket that keeps no versions. No item is left behind."""
     table = dms_table(in_process)
     inside = f"{table.out_path}deep/er/"
     in_process.s3.put_object(Bucket="lake", Key="made/shop/full/x.parquet", Body=b"x")
@@ -300,15 +307,17 @@ def test_a_place_that_is_taken_is_refused(in_process: Clients) -> None:
         inside: "lake-folder-taken",
         "s3://lake/made/shop/named_so/": "catalog-name-taken",
         f"s3://{table.path}": "table-exists",
+        "s3://lake/made/shop/elsewhere/": "catalog-name-taken",
         "s3://raw/made/shop/t/": "lake-not-versioned",
     }
+    name_in_catalog(in_process, "both", "shop_elsewhere", "other/dms/shop/elsewhere/")
     items = StateTable(in_process, IN_PROCESS["DMSLAKE_STATE_TABLE"])
     before = sorted(item["path"] for item in items.scan())
 
     found = {}
     for place in places:
         with pytest.raises(DmslakeError) as caught:
-            create_table(place, COLUMNS, environment=IN_PROCESS, **SETTINGS)
+            create_table(place, COLUMNS, environment=IN_PROCESS, **{**SETTINGS, "database": "both"})
         found[place] = caught.value.code
 
     assert found == {**places, "s3://raw/made/shop/t/": found["s3://raw/made/shop/t/"]}

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from glue_jobs.aws.clients import Clients
@@ -24,6 +25,7 @@ FLAT: dict[str, str] = {}
 BY_DATE = {"layout": "dated", "partition_date": "day"}
 READS = ("Get", "List", "Head", "BatchGet")
 LOADED = "2030-01-01 00:00:00"
+TYPES = [(pa.int32(), pa.string()), (pa.int64(), pa.string()), (pa.int64(), pa.int32())]
 
 
 class Death(BaseException):
@@ -188,6 +190,20 @@ def test_a_table_of_others_is_left_alone(table: SnapshotTable) -> None:
 
     assert [error and error.code for error in (layout, other, foreign)] == ["snapshot-layout", "catalog-name-taken", "catalog-name-taken"]
     assert table.location() == "s3://x/"
+
+
+def test_a_day_of_another_type_is_not_put_beside_the_others(in_process: Clients) -> None:
+    """By run date the days before keep their columns, and no reader could read both; one that is widened can be."""
+    columns = [pa.schema([("id", pa.int64()), ("qty", qty), ("code", code)]) for qty, code in TYPES]
+    table = SnapshotTable(in_process, IN_PROCESS, "s3://raw/", f"s3://lake/{uuid.uuid4().hex[:6]}/", columns=columns[0])
+    for day, (each, code) in enumerate(zip(columns, ("a", "b", 7), strict=True), 1):
+        table.put("LOAD00000001.parquet", [("I", (1, day, code), "2024-05-01 00:00:00")], columns=each)
+        error = table.run(layout="dated", run_date=f"2999-01-0{day}")
+        assert (error is None, error is None or error.code) == ((True, True), (True, True), (False, "snapshot-schema"))[day - 1], error
+
+    shown = {column["Name"]: column["Type"] for column in table.glue_table()["StorageDescriptor"]["Columns"]}
+    assert (shown["qty"], shown["code"]) == ("bigint", "string")
+    assert table.take(layout="dated", run_date="2999-01-03", database=f"{table.database}_new").rows == 1
 
 
 def test_a_table_whose_snapshot_has_the_same_name_is_refused(table: SnapshotTable) -> None:

@@ -172,7 +172,10 @@ def unblock(state: TableState, skip_files: Sequence[str]) -> Edit:
     for name in (name for name in again if name not in blocks):
         lines.append(f"{name} is left out by its name already; whatever stands there: --skip-file {state.path.raw.key}{name}")
     if fresh:
-        values["SkipFiles"] = ",".join((*state.skip_files, *fresh))
+        # Who says a path means that file, and not all of its name.
+        paths = {name.rsplit("/", 1)[-1] for name in skip_files if "/" in name and name != state.path.raw.key + name.rsplit("/", 1)[-1]}
+        kept = [name for name in state.skip_files if name not in paths]
+        values["SkipFiles"] = ",".join((*kept, *fresh))
         lines.append(f"left out for good: {', '.join(fresh)}")
     lines.append(f"the next run looks at it anew, and blocks it again if the cause still stands; now: dmslake run {state.path.in_shell}")
     return Edit(values, ("Blocked",) if "Blocked" in state.item else (), tuple(lines))

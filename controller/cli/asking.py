@@ -98,7 +98,10 @@ def schema(call: Call, path: str, accept: bool, rename: str | None, run_now: boo
 
 @click.command()
 @click.argument("path")
-@click.option("--skip-file", "skip_files", multiple=True, metavar="NAME", help="Leave this raw file out for good; may stand several times.")
+@click.option(
+    "--skip-file", "skip_files", multiple=True, metavar="NAME",
+    help="Leave this raw file out for good: by its name, or its path below the table's folder; may stand several times.",
+)  # fmt: skip
 @run_option
 @with_call
 def unblock(call: Call, path: str, skip_files: tuple[str, ...], run_now: bool) -> int:

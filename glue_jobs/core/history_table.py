@@ -68,6 +68,18 @@ def columns_after(before: Schema, lake: Schema, table: str) -> Schema:
     ours = {column.name for column in COLUMNS}
     columns = [_wider(find(before, column.name), column, table) for column in lake]
     left = [replace(column, absent=True) for column in before if find(schema, column.name) is None and column.name not in ours]
+    lower = {column.name.lower(): column.name for column in lake}
+    for column in left:
+        if column.name.lower() in lower:
+            raise blocked(
+                "history-column-clash",
+                f"column {lower[column.name.lower()]!r} was {column.name!r} before the reload: the history table would have both, and Spark"
+                " and Athena can't read such a table",
+                where=table,
+                expected=column.name,
+                found=lower[column.name.lower()],
+                todo="take away the DMS rule that changed the names, and reload; or set the attribute History to 'false'",
+            )
     return history_schema((*columns, *left), table)
 
 

@@ -91,7 +91,11 @@ def _plan(state: TableState, snapshot: Snapshot, listing: RawListing, now: datet
     rewrite = None if load is not None else _asked_rewrite(state, snapshot)
     if rewrite is not None:
         return rewrite
+    # So does one that DMS began: the item may already say the names that the source has by now.
     load = load or load_due(state, snapshot, listing, now, limits)
+    rewrite = None if load is not None else _changed_item(state, snapshot)
+    if rewrite is not None:
+        return rewrite
     check_pending_again(state, snapshot, listing, loads_only=load is not None)
     emptied = truncate_due(state, snapshot, listing, now) if load is None else ""
     if emptied:
@@ -123,7 +127,7 @@ def history_due(state: TableState, snapshot: Snapshot) -> SyncHistory | None:
 
 def _without_source(state: TableState, snapshot: Snapshot) -> Action:
     """A person's word is all that a table has that DMS does not write. What ActiveFlag says is no matter: nothing is kept up."""
-    asked = _asked_rewrite(state, snapshot) or history_due(state, snapshot)
+    asked = _asked_rewrite(state, snapshot) or _changed_item(state, snapshot) or history_due(state, snapshot)
     if asked is not None:
         return asked
     lacking = f"; its Request {state.request!r} needs raw files, and waits for ever" if state.request else ""
@@ -144,13 +148,20 @@ def _check_names(state: TableState, listing: RawListing) -> None:
 
 
 def _asked_rewrite(state: TableState, snapshot: Snapshot) -> Rewrite | None:
-    """A rewrite that an item's Request or a changed PrimaryKey asks for; raises where the item contradicts the table."""
+    """A rewrite that an item's Request asks for."""
     if not state.head or snapshot.is_empty:
         return None
     if state.request == "schema-rename":
         return Rewrite("schema", f"rename {state.request_value}", state.request_value)
     if state.request == "repartition":
         return Rewrite("repartition", "a person asked for the layout of PartitionKey")
+    return None
+
+
+def _changed_item(state: TableState, snapshot: Snapshot) -> Rewrite | None:
+    """A rewrite that a changed PrimaryKey asks for; raises where the item contradicts the table."""
+    if not state.head or snapshot.is_empty:
+        return None
     if state.partitioning != snapshot.partitioning and state.request != "reload":
         raise blocked(
             "partition-key-changed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
@@ -23,6 +24,7 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
         return _asked_without_load(state, listing)
     fresh, asked = fresh_loads(snapshot, loads), asks_reload(state, snapshot)
     if not state.head or snapshot.is_empty:
+        _check_skipped(state, listing)
         is_other = _is_other_load(snapshot, loads)
         if is_other and not asked:
             _check_no_copy(state, snapshot, listing, loads, limits)
@@ -40,6 +42,7 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
             "reload-waits",
             f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file follows it",
         )
+    _check_skipped(state, listing)
     if not asked:
         _check_no_copy(state, snapshot, listing, loads, limits)
     gone = _gone(state, snapshot, listing) if _is_again(snapshot, loads) else ()
@@ -62,6 +65,22 @@ def leaves_out(state: TableState, generation: Generation, key: str, etag: str) -
     whole = {key, state.path.raw.key + key.rsplit("/", 1)[-1]}  # the latter of a load in folders of its own
     then = next((item for item in generation.left_out if item.key == key), None)
     return then is None or then.etag == etag or not whole.isdisjoint(state.skip_files)
+
+
+def _check_skipped(state: TableState, listing: RawListing) -> None:
+    """Refuse to leave out more than a person named: a load in folders of its own has the same names in each."""
+    for name in state.skip_files:
+        keys = [file.key for file in listing.loads if file.base == name]
+        if len(keys) > 1 and state.path.raw.key + name not in state.skip_files:  # with that, whatever stands there is meant
+            below = keys[0][len(state.path.raw.key) :]
+            raise blocked(
+                "skip-unclear",
+                f"SkipFiles has the name {name}, and {len(keys)} load files have it, each in a folder of its own",
+                where=str(state.path),
+                expected="the path of one file below the table's folder",
+                found=", ".join(keys[:3]) + (" …" if len(keys) > 3 else ""),
+                todo=f"for each file to leave out: `dmslake unblock {state.path.in_shell} --skip-file {shlex.quote(below)}`",
+            )
 
 
 def _wanted_loads(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[RawFile, ...]:

@@ -95,8 +95,13 @@ class TableState:
         return self.last_full_load.strftime(DATE_FORMAT)
 
     def skips(self, key: str) -> bool:
-        """Whether a person wants the raw file with this key to be left out: SkipFiles has the key, or the name alone."""
-        return bool(self.skip_files) and (key in self.skip_files or key.rsplit("/", 1)[-1] in self.skip_files)
+        """Whether a person wants the raw file with this key to be left out: SkipFiles has the key, the path below the table's folder, or
+        the name alone."""
+        if not self.skip_files:
+            return False
+        start = self.path.raw.key
+        below = key[len(start) :] if key.startswith(start) else key
+        return not {key, below, key.rsplit("/", 1)[-1]}.isdisjoint(self.skip_files)
 
     @property
     def lake(self) -> S3Uri:

@@ -39,6 +39,7 @@ class TakeLoad:
 
     gone: files of the same load, and CDC files that were applied since, that are no longer there. All are from before its files were
     written; which of them belong to the load is known when it is read (`check_gone`). left_out: those of the new generation.
+    passed: CDC files that a person skipped by the cursor, and no change has noted yet; of a load of the same files they stay skipped.
     """
 
     files: tuple[RawFile, ...]
@@ -46,6 +47,7 @@ class TakeLoad:
     reason: str
     gone: tuple[Input, ...] = ()
     left_out: tuple[Input, ...] = ()
+    passed: tuple[RawFile, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,12 @@ def next_batch(state: TableState, snapshot: Snapshot, listing: RawListing, limit
     return TakeBatch(tuple(files), (), tuple(passed), len(rest), sum(file.size for file in rest), blank=blank)
 
 
+def passed_by_cursor(state: TableState, snapshot: Snapshot, cdc: Sequence[RawFile], limits: Limits) -> tuple[RawFile, ...]:
+    """The CDC files that a person skipped by moving the cursor on, and that no change has noted yet."""
+    _, _, passed = _sort_out(state, snapshot, cdc, limits)
+    return tuple(file for file in passed if not state.skips(file.key))
+
+
 def _no_batch(snapshot: Snapshot, listing: RawListing, blank: int) -> Rest:
     """Why there is no batch. Transaction files without a row of the table wait for the next one that has some: so there is no change
     without a row in every run; when there are as many as a batch takes, they are one."""

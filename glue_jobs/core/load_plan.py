@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
 from glue_jobs.core.actions import Action, Rest, TakeLoad
+from glue_jobs.core.batch_plan import passed_by_cursor
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_names import DIGITS, CdcName, RawFile, RawListing, cdc_name, is_transactions
@@ -45,9 +46,10 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
     _check_skipped(state, listing)
     if not asked:
         _check_no_copy(state, snapshot, listing, loads, limits)
-    gone = _gone(state, snapshot, listing) if _is_again(snapshot, loads) else ()
+    is_again = _is_again(snapshot, loads)
+    gone = _gone(state, snapshot, listing) if is_again else ()
     check_gone(state, snapshot, gone, written_at(snapshot, loads).strftime(DIGITS))
-    return TakeLoad(loads, True, reason, gone, left_out)
+    return TakeLoad(loads, True, reason, gone, left_out, passed_by_cursor(state, snapshot, listing.cdc, limits) if is_again else ())
 
 
 def left_out_loads(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[Input, ...]:

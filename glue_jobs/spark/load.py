@@ -16,12 +16,12 @@ from glue_jobs.core.partitioning import check_partitioning
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import DIGITS, TRANSACTIONS, cdc_name
 from glue_jobs.core.raw_reading import Reading
-from glue_jobs.core.record import Counts, Generation
+from glue_jobs.core.record import Counts, Generation, Input
 from glue_jobs.core.schema_change import reconcile
-from glue_jobs.core.snapshot import loads_again
+from glue_jobs.core.snapshot import Snapshot, loads_again
 from glue_jobs.core.state import DATE_FORMAT
 from glue_jobs.core.verify import change_in_name
-from glue_jobs.core.work import Task, Work
+from glue_jobs.core.work import Task, Work, input_of
 from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.place import Place, Shape
@@ -81,11 +81,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
         taken_over=foreign_files(place, task),
         counts=Counts(inserted=sum(file.rows for file in added), deleted=snapshot.rows, input_rows=sum(head.rows for head in heads)),
         inputs=inputs,
-        skipped=tuple(
-            item
-            for key, item in sorted(snapshot.skipped.items())
-            if is_again and _is_since(key, cdc_from) and key not in snapshot.applied  # one that was written again is not left out for good
-        ),
+        skipped=_skipped(snapshot, action, cdc_from) if is_again else (),
         timestamp_column=timestamp,
         cursor_after="",
         last_full_load=max(file.modified for file in action.files).strftime(DATE_FORMAT),
@@ -93,6 +89,13 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
         details={"reason": action.reason, **csv_form(_reading(task), heads), **raw_notes(engine, place, heads)},
     )
     return Taken(work, tuple(heads), first_time)
+
+
+def _skipped(snapshot: Snapshot, action: TakeLoad, cdc_from: str) -> tuple[Input, ...]:
+    """The CDC files that stay skipped when the same load is taken again. One that was written again is not left out for good."""
+    known = {key: item for key, item in snapshot.skipped.items() if key not in snapshot.applied}
+    known.update((file.key, input_of(file)) for file in action.passed)
+    return tuple(item for key, item in sorted(known.items()) if _is_since(key, cdc_from))
 
 
 def _is_since(key: str, cdc_from: str) -> bool:

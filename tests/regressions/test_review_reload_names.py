@@ -99,6 +99,26 @@ def leave_out(table: WorkTable, name: str) -> None:
     table.state_table.set_attributes(str(table.path), edit.values, edit.remove)
 
 
+def test_a_file_that_was_skipped_by_the_cursor_stays_skipped(new_table: MakeTable) -> None:
+    """Also if the load is taken again before any change has noted it."""
+    table = new_table(columns("id", "name"))
+    table.edit(LoadQuietMinutes="0")
+    table.load([(1, "a")])
+    table.cdc([("U", (1, "b"))], name=named_after_now(1))
+    table.sync()
+    bad = named_after_now(2)
+    table.cdc([("U", (1, "BAD"))], name=bad)
+    table.edit(LastIncrementalFile=f"{table.path}{bad}")
+    table.sync()
+    table.edit(Request="reload")
+
+    table.sync()
+    table.cdc([("I", (2, "c"))], name=named_after_now(3))
+    table.sync()
+
+    assert table.rows() == [(1, "b"), (2, "c")]
+
+
 def test_one_word_is_enough_for_a_file_that_wants_two(new_table: MakeTable) -> None:
     """A column went, another came, a third grew, and the table is large: there is room for one Request."""
     table = new_table(pa.schema([("id", pa.int64()), ("name", pa.string()), ("qty", pa.int32())]))

@@ -88,7 +88,7 @@ class Dispatch:
         self._going: list[_Going] = []
         self._outcomes: list[RunOutcome] = []
         self._actions: dict[str, str] = {}
-        self._owners: dict[str, str] = {}
+        self._leases: dict[str, tuple[str, int]] = {}
         self._started: set[tuple[str, str, str]] = set()
         self._replanned: dict[str, TablePlan] = {}
         self._warnings: list[str] = []
@@ -121,7 +121,7 @@ class Dispatch:
         self._queue.extend(runs)
         for table in tables:
             self._actions[table.path] = table.action
-            self._owners[table.path] = table.lease_owner
+            self._leases[table.path] = table.lease
             if table.job:
                 self._started.add((table.path, table.job, table.action))
 
@@ -192,7 +192,7 @@ class Dispatch:
         seconds = (self._host.now() - going.since).total_seconds()
         outcome = RunOutcome(going.run, going.run_id, look.state, going.job_run, look.message, seconds, look.exit_code)
         try:
-            outcome = _with_results(outcome, self._read_items(going.run.paths), going.since, self._owners)
+            outcome = _with_results(outcome, self._read_items(going.run.paths), going.since, self._leases)
         except (ClientError, BotoCoreError, DmslakeError) as error:
             outcome = replace(outcome, problem=problem_of(error))
         self._end(outcome)
@@ -253,16 +253,22 @@ class Dispatch:
         self._host.log(event, {"job": run.job, "run": run_id, "tables": list(run.paths), **details})
 
 
-def _with_results(outcome: RunOutcome, items: Mapping[str, Mapping[str, Any]], since: datetime, owners: Mapping[str, str]) -> RunOutcome:
-    """The outcome with what its tables' items say. since: when the run was started; owners: path → who had the lease when it was planned.
-    An item written by another run says nothing about this one, but that another one had the lease, if it has ended only since."""
+def _with_results(
+    outcome: RunOutcome, items: Mapping[str, Mapping[str, Any]], since: datetime, leases: Mapping[str, tuple[str, int]]
+) -> RunOutcome:
+    """The outcome with what its tables' items say. since: when the run was started; leases: path → the lease when it was planned.
+
+    An item written by another run says nothing about this one, but that another one had the lease, if it has ended only since.
+    """
     results = {path: item["LastRun"] for path, item in items.items() if _run_id(item) == outcome.run_id}
 
     def is_held(path: str, item: Mapping[str, Any]) -> bool:
         owner = str(item.get("LeaseOwner") or "")
         if not owner:
             return _last_time(item) >= _text_of(since)
-        return outcome.state == "SUCCEEDED" or owner == owners.get(path)  # a run that was killed leaves its own lease
+        before, beat = leases.get(path, ("", 0))
+        # A run that was killed leaves its lease: whoever had it before must have given a sign of life since.
+        return outcome.state == "SUCCEEDED" or (owner == before and int(item.get("LeaseBeat") or 0) != beat)
 
     return replace(outcome, results=results, held=frozenset(path for path in items if path not in results and is_held(path, items[path])))
 

@@ -167,13 +167,17 @@ def unblock(state: TableState, skip_files: Sequence[str]) -> Edit:
     fresh = [name for name in dict.fromkeys(skip_files) if name not in state.skip_files]
     # DMS gives the same names to each load: of one that is named already the file may be another one by now, and block the table as well.
     again = [name for name in dict.fromkeys(skip_files) if name in state.skip_files and load_number(name)]
+    is_unclear = state.blocked is not None and state.blocked.code == "skip-unclear"
     blocks = [name for name in again if state.blocked and (name in state.blocked.message or state.blocked.code.startswith("reload-"))]
+    blocks = [] if is_unclear else blocks
     fresh += [key for name in blocks if (key := state.path.raw.key + name) not in state.skip_files]
     for name in (name for name in again if name not in blocks):
-        lines.append(f"{name} is left out by its name already; whatever stands there: --skip-file {state.path.raw.key}{name}")
+        way = "say which one is meant, by FOLDER/NAME" if is_unclear else f"whatever stands there: --skip-file {state.path.raw.key}{name}"
+        lines.append(f"{name} is left out by its name already; {way}")
     if fresh:
         # Who says a path means that file, and not all of its name.
-        paths = {name.rsplit("/", 1)[-1] for name in skip_files if "/" in name and name != state.path.raw.key + name.rsplit("/", 1)[-1]}
+        said = [(name, name.rsplit("/", 1)[-1]) for name in skip_files if "/" in name]
+        paths = {base for name, base in said if is_unclear or name != state.path.raw.key + base}
         kept = [name for name in state.skip_files if name not in paths]
         values["SkipFiles"] = ",".join((*kept, *fresh))
         lines.append(f"left out for good: {', '.join(fresh)}")

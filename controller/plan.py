@@ -47,8 +47,8 @@ class TablePlan:
     """What is decided for one table. action: a word for it; job: '' where no run is started.
 
     files, bytes: of the next action; pending_bytes: of all that waits, as far as it is known; table_bytes: of the head's snapshot.
-    lag_seconds: as status has it, of an active table that is not paused; None where nothing can be compared. lease_owner: who had the
-    table's lease then, '' for nobody.
+    lag_seconds: as status has it, of an active table that is not paused; None where nothing can be compared. lease: who had the table's
+    lease then, and the last sign of life.
     """
 
     path: str
@@ -62,7 +62,7 @@ class TablePlan:
     problem: Problem | None = None
     is_new: bool = False
     lag_seconds: float | None = None
-    lease_owner: str = ""
+    lease: tuple[str, int] = ("", 0)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def plan_one(fact: Facts, now: datetime, limits: Limits) -> TablePlan:
         pending_bytes=pending_bytes(fact, held_back),
         lag_seconds=lag_seconds(fact.state, fact.listing.cdc, held_back) if is_kept_up else None,
         problem=Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None,
-        lease_owner=fact.state.lease_owner,
+        lease=(fact.state.lease_owner, fact.state.lease_beat),
     )
 
 

@@ -15,6 +15,8 @@ from glue_jobs.core.state import TableState
 
 def next_batch(state: TableState, snapshot: Snapshot, listing: RawListing, limits: Limits) -> Action:
     pending, late, passed = _sort_out(state, snapshot, listing.cdc, limits)
+    for file in late:
+        _check_once(state, snapshot, file)
     _check_replay(state, snapshot, listing)
     behind = [file for file in late if file.key not in listing.blank]
     if behind:
@@ -80,7 +82,6 @@ def _sort_out(
             if moved and is_ahead(name, old_cursor):
                 passed.append(file)
             elif name.digits >= max(oldest, snapshot.known_from) or file.key in snapshot.awaited:  # awaited: also if the window shrank
-                _check_once(state, snapshot, file)
                 late.append(file)
     return pending, late, passed
 

@@ -13,6 +13,7 @@ from glue_jobs.core.arguments import check_known, read_flag
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.given import split_key
 from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.settings import setting_names
 
 DMS, SAMPLE = "dms", "sample"
 FILE_NAMES = (DMS, SAMPLE)
@@ -92,6 +93,9 @@ class FeedWish:
 def read_feed_wish(given: Mapping[str, Any]) -> FeedWish:
     """The wish in arguments (names with underscores); UsageError for one that is unknown, missing, or of no use with the others."""
     check_known(given, DEFAULTS)
+    unknown = [name for name in given if re.fullmatch(r"[a-z0-9_]+", name) and name not in {*DEFAULTS, *setting_names(), "path", "run_id"}]
+    if unknown:
+        raise UsageError(f"the argument --{unknown[0]} is not known", "bad-argument", f"known are {', '.join(sorted(DEFAULTS))} and path")
     texts = {name: str(given.get(name) or default).strip() for name, default in DEFAULTS.items()}
     for name, allowed in (("file_name", FILE_NAMES), ("reader", READERS)):
         if texts[name] not in allowed:

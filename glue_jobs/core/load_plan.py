@@ -20,12 +20,12 @@ _CLEARLY = timedelta(hours=1)  # a CDC file is written within its task's batch i
 
 
 def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
+    _check_skipped(state, snapshot, listing)
     loads, left_out = _wanted_loads(state, snapshot, listing), left_out_loads(state, snapshot, listing)
     if not loads and (not state.head or snapshot.is_empty):
         return _asked_without_load(state, listing)
     fresh, asked = fresh_loads(snapshot, loads), asks_reload(state, snapshot)
     if not state.head or snapshot.is_empty:
-        _check_skipped(state, listing)
         is_other = _is_other_load(snapshot, loads)
         if is_other and not asked:
             _check_no_copy(state, snapshot, listing, loads, limits)
@@ -43,7 +43,6 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
             "reload-waits",
             f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file follows it",
         )
-    _check_skipped(state, listing)
     if not asked:
         _check_no_copy(state, snapshot, listing, loads, limits)
     is_again = _is_again(snapshot, loads)
@@ -69,19 +68,21 @@ def leaves_out(state: TableState, generation: Generation, key: str, etag: str) -
     return then is None or then.etag == etag or not whole.isdisjoint(state.skip_files)
 
 
-def _check_skipped(state: TableState, listing: RawListing) -> None:
-    """Refuse to leave out more than a person named: a load in folders of its own has the same names in each."""
+def _check_skipped(state: TableState, snapshot: Snapshot, listing: RawListing) -> None:
+    """Refuse to leave out more than a person named: a load in folders of its own has the same names in each. Not where it was loaded so."""
+    known = {(item.key, item.etag) for item in (*snapshot.generation.loads, *snapshot.generation.left_out)}
     for name in state.skip_files:
         keys = [file.key for file in listing.loads if file.base == name]
-        if len(keys) > 1 and state.path.raw.key + name not in state.skip_files:  # with that, whatever stands there is meant
-            below = keys[0][len(state.path.raw.key) :]
+        if len(keys) > 1 and any(file.base == name and (file.key, file.etag) not in known for file in listing.loads):
+            start = state.path.raw.key
+            first = keys[0] if keys[0] == start + name else keys[0][len(start) :]
             raise blocked(
                 "skip-unclear",
                 f"SkipFiles has the name {name}, and {len(keys)} load files have it, each in a folder of its own",
                 where=str(state.path),
                 expected="the path of one file below the table's folder",
                 found=", ".join(keys[:3]) + (" …" if len(keys) > 3 else ""),
-                todo=f"for each file to leave out: `dmslake unblock {state.path.in_shell} --skip-file {shlex.quote(below)}`",
+                todo=f"for each file to leave out: `dmslake unblock {state.path.in_shell} --skip-file {shlex.quote(first)}`",
             )
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from glue_jobs.aws.buckets import check_lake_bucket
 from glue_jobs.aws.catalog_table import owner_of
 from glue_jobs.aws.objects import list_files
@@ -82,7 +84,7 @@ def _check_free(context: JobContext, state: TableState) -> None:
     check_alone(state, items)
     name, database = catalog_name(state.path), context.settings.database
     named = {str(item.get("CatalogTable") or catalog_name(path)): str(path) for path, item in by_path(items).items()}
-    owner = named.get(name) or (owner_of(context.clients.glue, database, name) if database else "")  # of another state table, too
+    owner = named.get(name) or (_owner_of(context, database, name) if database else "")  # of another state table, too
     if owner and owner != str(state.path):
         raise blocked(
             "catalog-name-taken",
@@ -101,6 +103,15 @@ def _check_free(context: JobContext, state: TableState) -> None:
             found=record,
             todo=f"put the item back (path {state.path}, out_path {lake}, Source none), then `dmslake recover`; or choose another PATH",
         )
+
+
+def _owner_of(context: JobContext, database: str, name: str) -> str:
+    """Whose the Glue table is. A catalog that doesn't answer holds nothing up: its step comes after the change, and tells."""
+    try:
+        return owner_of(context.clients.glue, database, name) or ""
+    except (ClientError, BotoCoreError) as error:
+        context.log.event("catalog-not-asked", table=name, error=str(error)[:500])
+        return ""
 
 
 def _check_no_adoption(context: JobContext, state: TableState) -> None:

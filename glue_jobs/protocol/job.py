@@ -209,7 +209,8 @@ def _is_told(run: TableRun, failure: DmslakeError | None) -> bool:
     """Whether the item already has this run's result: of its twin (see `sent_twice`), after which there was nothing left to do."""
     last = run.state.last_run
     is_of_twin = last.get("run_id") == run.context.settings.run_id and last.get("outcome") in ("committed", "staged")
-    return is_of_twin and not (failure or run.changes or run.staged)
+    is_finished_since = bool(last.get("catalog_pending")) and not run.state.catalog_pending
+    return is_of_twin and not (failure or run.changes or run.staged or is_finished_since)
 
 
 def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, seconds: float) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from glue_jobs.aws.catalog_table import read_table, sync_table
 from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.objects import hide, list_files, read_bytes, write_bytes
 from glue_jobs.aws.translate import error_code
-from glue_jobs.aws.uploads import complete_upload
+from glue_jobs.aws.uploads import abort_upload, complete_upload
 from glue_jobs.core.errors import RetryLater, TableBlocked, UsageError, blocked
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawListing, classify
@@ -205,12 +205,16 @@ def _commit(clients: Clients, wish: SnapshotWish, manifest: Manifest) -> None:
 def _check_types(clients: Clients, wish: SnapshotWish, manifest: Manifest) -> None:
     """Refuse a column of another type where other days keep the one that they have: no reader could read both."""
     table = read_table(clients.glue, wish.database, wish.name) if wish.by_run_date else None
-    before = dict(table.columns) if table is not None else {}
+    others = table is not None and any(each.values[0] != wish.run_date.isoformat() for each in table.partitions)
+    before = dict(table.columns) if table is not None and others else {}
     for column in file_columns(wish, manifest.schema):
         old = before.get(column.name.lower(), column.type)
         if widened(old, column.type) != column.type:
+            for file in manifest.files:
+                if file.upload is not None:
+                    abort_upload(clients.s3, wish.folder.bucket, wish.folder.key + file.path, file.upload.id)
             raise UsageError(
-                f"the column {column.name!r} of {wish.database}.{wish.name} has the type {old} in the days before, and now {column.type}",
+                f"the column {column.name!r} of {wish.database}.{wish.name} has the type {old} in other days, and now {column.type}",
                 "snapshot-schema",
                 "give another --database, so that the days from now on are a table of their own",
             )

@@ -86,7 +86,7 @@ def roll_back(wish: Wish, dry_run: bool = False, from_change: str = "") -> Act:
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
-        done = "" if dry_run else done_by_twin(run, "rollback", "reapply")
+        done = "" if dry_run else done_by_twin(run, "rollback" if wish.reapply is None else "reapply")
         if done:
             run.note = said_done(done)
             return

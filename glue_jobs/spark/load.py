@@ -155,16 +155,21 @@ def _cdc_from(place: Place, task: Task, action: TakeLoad, first_time: str) -> st
     digits = "".join(char for char in first_time[:19] if char.isdigit())
     is_time = bool(digits) and digits <= written.strftime(DIGITS)
     if is_time and task.state.cdc_path:
-        return _open_then(place, task, digits)
+        return _open_then(place, task, digits, margin, action.reload)
     if action.reload or task.state.cdc_path:
         return digits if is_time else (written - margin).strftime(DIGITS)
     return task.snapshot.generation.cdc_from or (_earlier(digits, margin) if is_time else "")
 
 
-def _open_then(place: Place, task: Task, digits: str) -> str:
-    """The digits of the transaction file that was begun before that time and written after it; the time's, where there is none."""
+def _open_then(place: Place, task: Task, digits: str, margin: timedelta, is_reload: bool) -> str:
+    """The digits of the transaction file that was begun before that time and written after it; the time's, where there is none.
+
+    Where no later file is there, the open one may not be either: S3 has it when DMS closes it. Then a first load takes those of the margin
+    before, in which the table has no other rows than those that changed since it was loaded; a reload waits for quiet before it begins.
+    Without a key rows of before, which the load has, would be there twice.
+    """
     earliest = _earlier(digits, OPEN_FOR)
-    if not earliest:
+    if not earliest or not task.state.primary_key:
         return digits
     shared, start = S3Uri.folder(task.state.cdc_path), datetime.strptime(digits, DIGITS).replace(tzinfo=timezone.utc)
     prefix, last = shared.key + TRANSACTIONS, digits
@@ -173,9 +178,9 @@ def _open_then(place: Place, task: Task, digits: str) -> str:
         if name is None:
             continue
         if name.digits >= digits:
-            break
+            return last
         last = name.digits if file.modified >= start else digits
-    return last
+    return last if last != digits or is_reload else _earlier(digits, margin)
 
 
 def _earlier(digits: str, margin: timedelta) -> str:

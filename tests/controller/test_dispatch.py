@@ -189,16 +189,22 @@ def test_a_lease_that_was_held_and_is_given_back_is_no_missing_result(tables: Wo
 
 @pytest.mark.parametrize(
     ("planned", "state", "held"),
-    [("somebody", "FAILED", True), ("", "FAILED", False), ("who ended", "FAILED", False), ("", "SUCCEEDED", True)],
+    [
+        (("somebody", 4), "FAILED", True),
+        (("somebody", 5), "FAILED", False),
+        (("", 0), "FAILED", False),
+        (("who ended", 4), "FAILED", False),
+        (("", 0), "SUCCEEDED", True),
+    ],
 )
-def test_a_lease_that_is_left_by_a_killed_run_is_a_missing_result(tables: World, planned: str, state: str, held: bool) -> None:
-    """Unless somebody had it before the run was started; whoever ended meanwhile. planned: who had it then."""
+def test_a_lease_that_is_left_by_a_killed_run_is_a_missing_result(tables: World, planned: tuple[str, int], state: str, held: bool) -> None:
+    """Unless somebody had it before the run was started, and gave a sign of life since. planned: who had it then, and the last sign."""
     ended = (tables.host().now() + timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
     last = {"run_id": "another", "outcome": "committed", "time": ended}
-    tables.table.set_attributes(PATHS[0], {"LeaseOwner": "somebody", "LastRun": last})
+    tables.table.set_attributes(PATHS[0], {"LeaseOwner": "somebody", "LeaseBeat": 5, "LastRun": last})
     plan = apply_plan(PATHS[0])
 
-    done = dispatch(tables, ScriptedGlue(looks=[state]), replace(plan, tables=(replace(plan.tables[0], lease_owner=planned),)))
+    done = dispatch(tables, ScriptedGlue(looks=[state]), replace(plan, tables=(replace(plan.tables[0], lease=planned),)))
 
     assert (PATHS[0] in done.outcomes[0].held) == held
 
@@ -207,11 +213,16 @@ def test_a_table_that_another_run_holds_is_no_failure_of_the_run(world: World, m
     """Two small tables share a run: one fails, a long run has the lease of the other before and after it."""
     wrong, busy = (table_path(name) for name in ("a", "b"))
     world.put_loaded(wrong, "LOAD00000001.parquet")
-    world.put_loaded(busy, "LOAD00000001.parquet", LeaseOwner="somebody")
+    world.put_loaded(busy, "LOAD00000001.parquet", LeaseOwner="somebody", LeaseBeat=1)
     for path in (wrong, busy):
         world.put_raw(path, "20240501-010000000.parquet")
     glue = ScriptedGlue(looks=["FAILED"])
-    glue.on_start = lambda job, paths, run_id: world.write_result(str(wrong), run_id, "failed")
+
+    def meanwhile(job: str, paths: tuple[str, ...], run_id: str) -> None:
+        world.write_result(str(wrong), run_id, "failed")
+        world.table.set_attributes(str(busy), {"LeaseBeat": 2})
+
+    glue.on_start = meanwhile
     monkeypatch.setattr(world.clients, "glue", glue)
 
     _, report = world.session(replace(SETTINGS, limits=Limits(wait_seconds=0))).run()

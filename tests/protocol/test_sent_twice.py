@@ -9,9 +9,10 @@ import pytest
 
 from glue_jobs.protocol.sent_twice import said_done
 from tests.lake import LakeTable
-from tests.protocol.conftest import AFTER, BEFORE
-from tests.protocol.runs import die
+from tests.protocol.conftest import AFTER, BEFORE, TableMaker
+from tests.protocol.runs import die, run_on
 from tests.protocol.test_adopt import sample
+from tests.protocol.test_catalog_step import denied
 from tests.protocol.test_converge import die_after
 from tests.protocol.test_erase import KeysFile, holds, keys
 from tests.protocol.test_rollback import FIRST, LOADED, SECOND, changes, history, rolled_back
@@ -87,6 +88,18 @@ def test_a_load_says_what_it_did(loaded: LakeTable) -> None:
     assert (loaded.item()["LastRun"], told["outcome"], loaded.rows()) == (told, "committed", AFTER)
     assert loaded.run(run_id="next") == 0
     assert loaded.item()["LastRun"]["outcome"] == "nothing"
+
+
+def test_a_catalog_step_that_the_second_run_finished_is_not_told_as_undone(make_table: TableMaker, wire: Wire) -> None:
+    """The controller would raise an alarm."""
+    table = make_table(partition_key="name")
+    table.load(BEFORE)
+    assert run_on(wire, table, "LoadInitial", denied, run_id="load") == 0
+    before = table.item()["LastRun"]
+
+    assert table.run("LoadInitial", run_id="load") == 0
+
+    assert ("catalog_pending" in before, "catalog_pending" in table.item()["LastRun"]) == (True, False)
 
 
 def test_a_staged_batch_stays_told(loaded: LakeTable) -> None:

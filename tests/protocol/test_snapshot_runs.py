@@ -201,9 +201,18 @@ def test_a_day_of_another_type_is_not_put_beside_the_others(in_process: Clients)
         error = table.run(layout="dated", run_date=f"2999-01-0{day}")
         assert (error is None, error is None or error.code) == ((True, True), (True, True), (False, "snapshot-schema"))[day - 1], error
 
+    assert open_uploads(table) == []
     shown = {column["Name"]: column["Type"] for column in table.glue_table()["StorageDescriptor"]["Columns"]}
     assert (shown["qty"], shown["code"]) == ("bigint", "string")
-    assert table.take(layout="dated", run_date="2999-01-03", database=f"{table.database}_new").rows == 1
+    other = f"{table.database}_new"
+    assert table.take(layout="dated", run_date="2999-01-03", database=other).rows == 1
+    table.put("LOAD00000001.parquet", [("I", (1, 4, "d"), "2024-05-01 00:00:00")], columns=columns[1])
+    assert table.run(layout="dated", run_date="2999-01-03", database=other) is None, "the only day is made anew"
+
+
+def open_uploads(table: SnapshotTable) -> list[str]:
+    found = table.clients.s3.list_multipart_uploads(Bucket=table.folder.bucket).get("Uploads", ())
+    return [upload["Key"] for upload in found if upload["Key"].startswith(table.folder.key)]
 
 
 def test_a_table_whose_snapshot_has_the_same_name_is_refused(table: SnapshotTable) -> None:

@@ -241,6 +241,22 @@ def test_a_file_that_was_open_when_the_load_began_belongs_to_it(quick_table: Mak
     assert [row[1:] for row in table.rows()] == [(1, "after the load"), (2, "in the next file")]
 
 
+def test_a_file_that_is_still_open_when_a_first_load_is_taken_belongs_to_it(quick_table: MakeTable) -> None:
+    """DMS writes it when it closes it: until a later one is there, nobody knows whether that was so."""
+    table = quick_table(columns=pa.schema([("id", pa.int64()), ("name", pa.string())]), timestamp_column="ts")
+    folder = f"dms/changes-{table.table}/"
+    table.edit(CdcPath=f"s3://{table.path.bucket}/{folder}")
+    began = datetime.now(timezone.utc) - timedelta(seconds=60)
+    table.put_raw("LOAD00000001.parquet", table.parquet([DmsRow("I", (1, "loaded"), began)]))
+    table.sync()
+
+    changed = timestamp_text(began + timedelta(seconds=5))
+    Shop(table, table, folder).write(("U", table.table, "shop", changed, 1, "after the load"), minute=-0.5, since=began)
+    table.sync()
+
+    assert [row[1:] for row in table.rows()] == [(1, "after the load")]
+
+
 def test_a_reload_goes_on_with_the_transactions_of_its_own_time(shop: Shop) -> None:
     """As with files of the table's own; those before it are the old load's, pending or not."""
     table = shop.orders

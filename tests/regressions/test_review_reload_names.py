@@ -93,6 +93,48 @@ def test_a_name_of_several_load_files_leaves_out_none(new_table: MakeTable) -> N
     assert sorted(table.rows()) == [(1, "p1"), (2, "p2"), (3, "p3"), (12, "p2"), (13, "p3")]
 
 
+@pytest.mark.parametrize("again", ["LOAD00000001.parquet", ""], ids=["the name once more", "the path"])
+def test_a_name_that_is_all_of_a_load_leaves_out_none_either(new_table: MakeTable, again: str) -> None:
+    """Each folder has that one file, or the table's own has one, too; changes alone are not taken for the table."""
+    table = new_table(columns("id", "name"))
+    table.edit(LoadQuietMinutes="0", SkipFiles="LOAD00000001.parquet")
+    for number, folder in enumerate(("", "p1/"), 1):
+        table.put_raw(f"{folder}LOAD00000001.parquet", table.parquet([("I", (number, folder))]))
+    table.cdc([("I", (9, "changed"))], name=named_after_now(1))
+    codes = [table.run(job) for job in ("LoadInitial", "LoadIncremental")]
+    found = error(table)
+
+    leave_out(table, again or f"{table.path.raw.key}LOAD00000001.parquet")
+
+    assert (codes, found["code"], f"--skip-file {table.path.raw.key}LOAD00000001.parquet" in found["todo"]) == (
+        [1, 1],
+        "skip-unclear",
+        True,
+    )
+    if again:
+        assert (table.run("LoadInitial"), error(table)["code"]) == (1, "skip-unclear")
+    else:
+        table.sync()
+        assert table.rows() == [(2, "p1/"), (9, "changed")]
+
+
+def test_a_table_without_a_key_is_reloaded_where_a_file_was_written_again(new_table: MakeTable) -> None:
+    """As the error says."""
+    table = new_table(columns("id", "name"), primary_key="null")
+    table.edit(LoadQuietMinutes="0")
+    table.load([(1, "a")])
+    name = named_after_now(1)
+    table.cdc([("I", (2, "b"))], name=name)
+    table.sync()
+    table.cdc([("I", (2, "b")), ("I", (7, "g"))], name=name)
+    assert (table.run(), error(table)["code"]) == (1, "file-written-again")
+    table.edit(Request="reload")
+
+    table.sync()
+
+    assert sorted(table.rows()) == [(1, "a"), (2, "b"), (7, "g")]
+
+
 def leave_out(table: WorkTable, name: str) -> None:
     """What the command does."""
     edit = unblock(table.state(), [name])

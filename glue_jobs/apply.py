@@ -53,6 +53,7 @@ from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.history_table import check_free
 from glue_jobs.protocol.job import Act, run_here, run_job
 from glue_jobs.protocol.job_log import JobLog
+from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.sent_twice import done_by_twin, said_done
 from glue_jobs.protocol.table_run import JobContext, TableRun
 from glue_jobs.spark.apply_plan import ApplyPlan, facts, plan_apply
@@ -68,6 +69,7 @@ from glue_jobs.spark.given_rows import GivenRows, Reader, read_given
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place
 from glue_jobs.spark.task_errors import brought_back
 
+LOOKED_AT = 1000  # changes of two hours at most; a table without a key would get the rows twice
 # (s3, snapshot, table) → the rows of a correction for a table that looks so.
 Give = Callable[[Any, Snapshot, str], GivenRows]
 # (s3, snapshot, table) → the rows of an edit.
@@ -140,7 +142,7 @@ class Applying:
         run.staging = self.stage
         run.open()
         if not self.dry_run:
-            done = done_by_twin(run, "apply", "edit")
+            done = done_by_twin(run, Lineage(run.s3, run.state.lake, run.snapshot.change), "apply", "edit", most=LOOKED_AT)
             if done:
                 self.change, run.note = done, said_done(done)
                 return

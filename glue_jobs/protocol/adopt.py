@@ -44,6 +44,7 @@ from glue_jobs.core.state import TableState
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.history import check_own
 from glue_jobs.protocol.job import Act
+from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.raw import list_raw
 from glue_jobs.protocol.sent_twice import done_by_twin, said_done
 from glue_jobs.protocol.table_run import TableRun
@@ -190,7 +191,7 @@ def adopt_with(reader: FileReader, wish: AdoptWish, dry_run: bool = False) -> Ac
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
-        done = "" if dry_run else done_by_twin(run, "adopt")
+        done = "" if dry_run else done_by_twin(run, Lineage(run.s3, run.state.lake, run.snapshot.change), "adopt")
         if done:
             run.note = said_done(done)
             return

@@ -73,7 +73,7 @@ def backfill_with(build: Builder, dry_run: bool) -> Act:
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
-        done = "" if dry_run else done_by_twin(run, "history")
+        done = "" if dry_run else done_by_twin(run, Lineage(run.s3, run.state.lake, run.snapshot.change), "history")
         if done:
             run.note = said_done(done)
             return

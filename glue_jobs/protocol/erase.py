@@ -52,6 +52,7 @@ from glue_jobs.protocol.converge import in_parallel
 from glue_jobs.protocol.erase_search import Eraser, Planned, plan_erase
 from glue_jobs.protocol.history import REMOVING
 from glue_jobs.protocol.job import Act
+from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.sent_twice import done_by_twin, said_done
 from glue_jobs.protocol.table_run import TableRun
 
@@ -67,7 +68,7 @@ def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", 
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
-        done = "" if dry_run else done_by_twin(run, KIND)
+        done = "" if dry_run else done_by_twin(run, Lineage(run.s3, run.state.lake, run.snapshot.change), KIND)
         if done:
             finish_erases(run)
             run.note = said_done(done)

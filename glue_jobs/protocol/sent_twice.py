@@ -5,23 +5,29 @@ Both have the id that the controller gave (`--run_id`). Started by hand without 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
+from itertools import islice
 
+from glue_jobs.core.record import ChangeRecord
 from glue_jobs.protocol.lineage import Lineage
 from glue_jobs.protocol.table_run import TableRun
 
 TWICE_WITHIN = timedelta(hours=2)  # both begin within minutes
 
 
-def done_by_twin(run: TableRun, *kinds: str) -> str:
+def done_by_twin(run: TableRun, lineage: Lineage, *kinds: str, most: int = 2) -> str:
     """The newest change of these kinds that another run of this run's id has made of the table, and staged in place of made where this
     one stages; '' if there is none. What it left unfinished is finished; where that takes it back, because its uploads are gone, it does
     not count.
+
+    lineage: of the head. most: how many changes are looked at. The other run has mostly ended just before; where rows would be there
+    twice, a longer way back is worth it.
     """
     mine, last = run.context.settings.run_id, run.state.last_run
     if run.staging:
         return str(last.get("staged", "")) if mine and last.get("run_id") == mine else ""
-    change = _change_of(run, mine, kinds)
+    change = _change_of(run, islice(lineage.back(), most), mine, kinds)
     if change and run.unfinished:
         run.finish()
     return "" if change in [made.lost for made in run.changes] else change
@@ -32,9 +38,9 @@ def said_done(change: str) -> str:
     return f"change {change} of this very run did it already: nothing was changed"
 
 
-def _change_of(run: TableRun, mine: str, kinds: tuple[str, ...]) -> str:
+def _change_of(run: TableRun, records: Iterable[ChangeRecord], mine: str, kinds: tuple[str, ...]) -> str:
     oldest, lost = f"{run.context.clock() - TWICE_WITHIN:%Y-%m-%dT%H:%M:%S}", set()
-    for record in Lineage(run.s3, run.state.lake, run.snapshot.change).back():
+    for record in records:
         if record.time < oldest:
             break
         lost.add(record.lost)

@@ -86,7 +86,8 @@ def roll_back(wish: Wish, dry_run: bool = False, from_change: str = "") -> Act:
     def act(run: TableRun) -> None:
         run.may_block = False
         run.open()
-        done = "" if dry_run else done_by_twin(run, "rollback" if wish.reapply is None else "reapply")
+        lineage = Lineage(run.s3, run.state.lake, run.snapshot.change)
+        done = "" if dry_run else done_by_twin(run, lineage, "rollback" if wish.reapply is None else "reapply")
         if done:
             run.note = said_done(done)
             return
@@ -98,7 +99,9 @@ def roll_back(wish: Wish, dry_run: bool = False, from_change: str = "") -> Act:
             )
         # Found before anything is finished: where the last change turns out lost, `previous` must not be one more.
         before = run.snapshot
-        goal_id = find_goal(Lineage(run.s3, run.state.lake, before.change), wish.check())
+        if lineage.head != before.change:  # the other run's change was taken back
+            lineage = Lineage(run.s3, run.state.lake, before.change)
+        goal_id = find_goal(lineage, wish.check())
         if run.unfinished and not dry_run:
             run.finish()
         is_taken_back = run.snapshot.change != before.change

@@ -13,8 +13,7 @@ from glue_jobs.core.actions import TakeLoad
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.load_plan import check_gone, written_at
 from glue_jobs.core.partitioning import check_partitioning
-from glue_jobs.core.paths import S3Uri
-from glue_jobs.core.raw_names import DIGITS, TRANSACTIONS, cdc_name
+from glue_jobs.core.raw_names import DIGITS, cdc_name
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Counts, Generation, Input
 from glue_jobs.core.schema_change import reconcile
@@ -31,8 +30,6 @@ from glue_jobs.spark.raw_notes import raw_notes
 from glue_jobs.spark.sizes import expected_bytes
 from glue_jobs.spark.table_rows import TablePlan, write_table
 from glue_jobs.spark.timestamps import find_timestamp
-
-OPEN_FOR = timedelta(days=1)  # the longest that a transaction file may have been open
 
 
 @dataclass(frozen=True)
@@ -147,40 +144,15 @@ def _cdc_from(place: Place, task: Task, action: TakeLoad, first_time: str) -> st
 
     A commit time later than that file is none: what is taken for it may be another text with times in it, and files would be left out.
     A first load goes by its commit times alone, less the margin: where a raw folder was copied, all CDC names are from before the files'
-    times. One whose changes come in transaction files is as a reload: their folder is older than the table. Such a file has the time at
-    which it was begun, and is not closed because a table is loaded: that which was open then belongs to the load.
+    times. One whose changes come in transaction files is as a reload: their folder is older than the table.
     """
     written = written_at(task.snapshot, action.files)
     margin = timedelta(minutes=place.limits.load_start_margin_minutes)
     digits = "".join(char for char in first_time[:19] if char.isdigit())
     is_time = bool(digits) and digits <= written.strftime(DIGITS)
-    if is_time and task.state.cdc_path:
-        return _open_then(place, task, digits, margin, action.reload)
     if action.reload or task.state.cdc_path:
         return digits if is_time else (written - margin).strftime(DIGITS)
     return task.snapshot.generation.cdc_from or (_earlier(digits, margin) if is_time else "")
-
-
-def _open_then(place: Place, task: Task, digits: str, margin: timedelta, is_reload: bool) -> str:
-    """The digits of the transaction file that was begun before that time and written after it; the time's, where there is none.
-
-    Where no later file is there, the open one may not be either: S3 has it when DMS closes it. Then a first load takes those of the margin
-    before, in which the table has no other rows than those that changed since it was loaded; a reload waits for quiet before it begins.
-    Without a key rows of before, which the load has, would be there twice.
-    """
-    earliest = _earlier(digits, OPEN_FOR)
-    if not earliest or not task.state.primary_key:
-        return digits
-    shared, start = S3Uri.folder(task.state.cdc_path), datetime.strptime(digits, DIGITS).replace(tzinfo=timezone.utc)
-    prefix, last = shared.key + TRANSACTIONS, digits
-    for file in list_files(place.s3, shared.bucket, prefix, prefix + earliest):
-        name = cdc_name(file.key)
-        if name is None:
-            continue
-        if name.digits >= digits:
-            return last
-        last = name.digits if file.modified >= start else digits
-    return last if last != digits or is_reload else _earlier(digits, margin)
 
 
 def _earlier(digits: str, margin: timedelta) -> str:

@@ -9,11 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from glue_jobs.core.dms_names import timestamp_text
-from infra.local.dms_files import DmsRow
 from tests.lake import START
 from tests.protocol.wire import Request, Wire
 from tests.spark.csv_texts import csv_text
@@ -219,42 +216,6 @@ def test_a_first_load_takes_no_transactions_from_before_it(quick_table: MakeTabl
     table.sync()
 
     assert table.rows() == [LOADED[0], (2, "after", 0), LOADED[2]]
-
-
-@pytest.mark.parametrize("is_reload", [False, True])
-def test_a_file_that_was_open_when_the_load_began_belongs_to_it(quick_table: MakeTable, is_reload: bool) -> None:
-    """Its name is of the time at which it was begun, and it is not closed because one of its tables is loaded."""
-    table = quick_table(columns=pa.schema([("id", pa.int64()), ("name", pa.string())]), timestamp_column="ts")
-    folder = f"dms/changes-{table.table}/"
-    table.edit(CdcPath=f"s3://{table.path.bucket}/{folder}", LoadQuietMinutes="0")
-    began = datetime.now(timezone.utc) - timedelta(seconds=300)
-    shop = Shop(table, table, folder)
-    if is_reload:
-        table.put_raw("LOAD00000001.parquet", table.parquet([DmsRow("I", (1, "before"), began - timedelta(hours=1))]))
-        table.sync()
-    table.put_raw("LOAD00000001.parquet", table.parquet([DmsRow("I", (number, "loaded"), began) for number in (1, 2)]))
-    for minute, change, name in ((-0.5, 5, "after the load"), (0.5, 35, "in the next file")):
-        time = timestamp_text(began + timedelta(seconds=change))
-        shop.write(("U", table.table, "shop", time, 1 if minute < 0 else 2, name), minute=minute, since=began)
-    table.sync()
-
-    assert [row[1:] for row in table.rows()] == [(1, "after the load"), (2, "in the next file")]
-
-
-def test_a_file_that_is_still_open_when_a_first_load_is_taken_belongs_to_it(quick_table: MakeTable) -> None:
-    """DMS writes it when it closes it: until a later one is there, nobody knows whether that was so."""
-    table = quick_table(columns=pa.schema([("id", pa.int64()), ("name", pa.string())]), timestamp_column="ts")
-    folder = f"dms/changes-{table.table}/"
-    table.edit(CdcPath=f"s3://{table.path.bucket}/{folder}")
-    began = datetime.now(timezone.utc) - timedelta(seconds=60)
-    table.put_raw("LOAD00000001.parquet", table.parquet([DmsRow("I", (1, "loaded"), began)]))
-    table.sync()
-
-    changed = timestamp_text(began + timedelta(seconds=5))
-    Shop(table, table, folder).write(("U", table.table, "shop", changed, 1, "after the load"), minute=-0.5, since=began)
-    table.sync()
-
-    assert [row[1:] for row in table.rows()] == [(1, "after the load")]
 
 
 def test_a_reload_goes_on_with_the_transactions_of_its_own_time(shop: Shop) -> None:

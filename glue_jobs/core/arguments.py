@@ -1,4 +1,4 @@
-"""A Glue job's arguments: argv as a dict, those that are true or false, and the refusal of those that nobody reads."""
+"""A Glue job's arguments: argv as a dict, those that are true or false, and the refusal of ours in another spelling."""
 
 from __future__ import annotations
 

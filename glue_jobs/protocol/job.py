@@ -72,8 +72,8 @@ def run_job(
 ) -> int:
     """Run `job` for the tables in `argv`; the exit code. One table's failure never stops another's.
 
-    own: the arguments that the job has besides those of all jobs; others are refused. side_by_side: up to `tables_at_once` tables at a
-    time, for a job whose Act may be called by several threads.
+    own: the arguments that the job has besides those of all jobs. side_by_side: up to `tables_at_once` tables at a time, for a job whose
+    Act may be called by several threads.
 
     4 (lease held) only if nothing else went wrong; a Glue entry script turns it into 0, because a second start is harmless.
     """

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from botocore.exceptions import ClientError
 
 from glue_jobs import apply, erase
 from glue_jobs.aws.clients import Clients
@@ -21,7 +22,7 @@ from glue_jobs.core.errors import ConfigurationError, DmslakeError, TableBlocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import S3Uri, TablePath
 from glue_jobs.core.record import ChangeRecord, Counts
-from glue_jobs.protocol import table_run
+from glue_jobs.protocol import create, table_run
 from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.recover import recover
 from glue_jobs.protocol.replay import read_fold
@@ -324,6 +325,20 @@ def test_a_place_that_is_taken_is_refused(in_process: Clients) -> None:
     assert "version" in str(caught.value)
     assert isinstance(caught.value, ConfigurationError)
     assert sorted(item["path"] for item in items.scan()) == before
+
+
+def test_a_catalog_that_does_not_answer_holds_up_no_new_table(in_process: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can say then whose the name is; the step after the change tells."""
+
+    def denied(*_: Any) -> str:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetTable")
+
+    monkeypatch.setattr(create, "owner_of", denied)
+
+    change = create_table("s3://lake/made/shop/unasked/", COLUMNS, environment=IN_PROCESS, **{**SETTINGS, "database": "unasked"})
+
+    items = StateTable(in_process, IN_PROCESS["DMSLAKE_STATE_TABLE"])
+    assert items.get("lake/made/shop/unasked/")["Head"] == change
 
 
 def test_no_table_is_made_over_files_that_could_not_be_adopted(in_process: Clients) -> None:

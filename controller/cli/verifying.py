@@ -27,7 +27,7 @@ from glue_jobs.core.replay import Fold
 from glue_jobs.core.state import TableState
 from glue_jobs.core.verify import FileReport, Finding, Verified
 from glue_jobs.protocol.repair import Repaired, preview_repair, repair_table
-from glue_jobs.protocol.replay import read_fold
+from glue_jobs.protocol.replay import look_for_never_taken, read_fold
 from glue_jobs.protocol.verify import FileChecks, Place, verify
 
 VERIFY = 1
@@ -180,11 +180,12 @@ class _Work:
         place = reading.reading_place(self._session.host.variables, state.path.bucket, state.lake, limits, state.before_images)
         started = time.monotonic()
         try:
-            report = self._replay(place, state.path, read_fold(place.s3, state.lake, state.path, found.change))
+            fold = read_fold(place.s3, state.lake, state.path, found.change)
+            report, untaken = self._replay(place, state.path, fold), look_for_never_taken(place.s3, state, fold, limits)
         except TableBlocked as error:
             return replace(result, problem=error)
         seconds, read = found.seconds + time.monotonic() - started, found.bytes_read + report.bytes_read
-        findings = (*found.findings, *report.findings)
+        findings = (*found.findings, *untaken, *report.findings)
         return replace(result, found=replace(found, checked="replay", findings=findings, seconds=seconds, bytes_read=read))
 
     def _preview(self, state: TableState) -> Repaired:

@@ -15,6 +15,7 @@ from glue_jobs.aws.translate import ACCESS_DENIED, RETRYABLE
 from glue_jobs.aws.versions import versions_of
 from glue_jobs.core.erase_plan import HeldVersion
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, RetryLater
+from glue_jobs.core.paths import is_beside_records
 from glue_jobs.core.record import ErasedVersion
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ def held_versions(s3: S3Client, bucket: str, prefix: str) -> Iterator[HeldVersio
 
 def left_of(s3: S3Client, bucket: str, versions: Sequence[ErasedVersion]) -> tuple[tuple[ErasedVersion, bool], ...]:
     """Those of `versions` that S3 still has, each with whether it is the one that a plain GET of its key finds."""
-    seen = versions_of(s3, bucket, sorted({each.key for each in versions}))
+    keys = sorted({each.key for each in versions})
+    # Data files and what lies beside records apart: the folder that both are in may be more than the role may list.
+    beside, files = ([key for key in keys if is_beside_records(key) == wanted] for wanted in (True, False))
+    seen = {**versions_of(s3, bucket, beside), **versions_of(s3, bucket, files)}
     there = {(key, entry.version_id) for key, found in seen.items() for entry in found.data}
     visible = {(key, kept.data[0].version_id) for key, kept in seen.items() if kept.visible}
     return tuple((each, (each.key, each.version) in visible) for each in versions if (each.key, each.version) in there)

@@ -60,7 +60,7 @@ def _sort_out(
 
     A cursor that a person moved on skips the files in between; one that was moved back makes the files after it pending again.
     """
-    hours = limits.late_window_hours if state.late_window_hours is None else state.late_window_hours
+    hours = state.window_hours(limits.late_window_hours)
     cursor, old_cursor = cdc_name(state.cursor), cdc_name(snapshot.cursor)
     oldest = window_start(state.cursor, hours) or ""
     moved = bool(state.head) and state.cursor != snapshot.cursor

@@ -178,24 +178,29 @@ class Table:
         time = self.reading.timestamp_column if find(own, self.reading.timestamp_column) is None else ""
         is_exact = find(own, OP_COLUMN) is not None
         may_have_op = not lead and not is_exact
-        texts = own[0].type if own else ""
+        takes_op, takes_times = (bool(own) and own[0].type in kinds for kinds in (("string",), ("string", "timestamp")))
+        other = self.refused.other_columns(first, own, len(first) - lead)
         if extra == 0:
-            if may_have_op and at_first.operations and texts == "string":
-                raise self.refused.unclear(
-                    first, own, "its first field is I, U or D in every row, and could be the operation with a column gone"
-                )
-            if time and at_first.times and texts in ("string", "timestamp"):
-                raise self.refused.unclear(first, own, f"its first field could be {time!r} with a column gone")
+            if may_have_op and at_first.operations:
+                why = "its first field is I, U or D in every row, and could be the operation with a column gone"
+                raise self.refused.unclear(first, own, why) if takes_op else other
+            if time and at_first.times:
+                raise self.refused.unclear(first, own, f"its first field could be {time!r} with a column gone") if takes_times else other
             return ()
         if extra == 1 and may_have_op and at_first.operations:
-            if time and at_second.times and texts in ("string", "timestamp"):
+            if at_second.times and not takes_times:
+                raise other
+            if time and at_second.times:
                 raise self.refused.unclear(first, own, f"its second field could be {time!r} with a column gone")
             return (OP_COLUMN,)
         if extra == 1 and not is_exact and at_first.times:
             return (self._named(time, first),)
         if extra == 2 and may_have_op and at_first.operations and at_second.times:
+            if not time and takes_times and self.reading.lake:
+                why = f"its second field could be the commit time, or {own[0].name!r} with a column added"
+                raise self.refused.unclear(first, own, why)
             return OP_COLUMN, self._named(time, first)
-        raise self.refused.other_columns(first, own, len(first) - lead)
+        raise other
 
     def _named(self, time: str, first: Sequence[str]) -> str:
         if not time:

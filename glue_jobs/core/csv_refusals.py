@@ -73,7 +73,8 @@ class Refusals:
             where=f"file {self.where}",
             expected=f"Op or a commit time or both before {_shown(names(own))}",
             found=_shown(first),
-            todo=f"name all fields, Op and commit time included, in the attribute Schema (known now: {_shown(names(own))}), or {_HEADERS}",
+            todo=f"name all fields, Op and commit time included, in the attribute Schema (known now: {_shown(names(own))}), or the commit"
+            f" time in TimestampColumn if one is there, or {_HEADERS}",
         )
 
     def other_columns(self, first: Sequence[str], own: Schema, fields: int) -> TableBlocked:

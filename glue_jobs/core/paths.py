@@ -134,10 +134,13 @@ def lake_folder(lake: str, path: TablePath) -> S3Uri:
     return S3Uri.folder(lake).join(path.schema, "/", path.table, "/")
 
 
+RECORDS = "_changes"
+
+
 def changes_folder(out_path: S3Uri) -> S3Uri:
     """The folder of the change records of the lake table at `out_path` (`…/schema/table/`).
 
-    `_changes` stands beside the schema folders, so that crawlers and Spark, which skip `_`, never read it.
+    It stands beside the schema folders, so that crawlers and Spark, which skip `_`, never read it.
     """
     parts = out_path.key.rstrip("/").split("/")
     if len(parts) < 2:
@@ -147,7 +150,12 @@ def changes_folder(out_path: S3Uri) -> S3Uri:
             "write it as s3://bucket/prefix/schema/table/",
         )
     head = "/".join(parts[:-2])
-    return S3Uri(out_path.bucket, (head + "/" if head else "") + f"_changes/{parts[-2]}/{parts[-1]}/")
+    return S3Uri(out_path.bucket, (head + "/" if head else "") + f"{RECORDS}/{parts[-2]}/{parts[-1]}/")
+
+
+def is_beside_records(key: str) -> bool:
+    """Whether an object lies in some table's folder of change records."""
+    return f"/{RECORDS}/" in f"/{key}"
 
 
 def catalog_name(path: TablePath) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from glue_jobs.core.errors import blocked
+from glue_jobs.core.raw_names import is_csv
 from glue_jobs.core.schema import Column, OldName, Schema, find, takes_texts, widened
 
 FileSchema = tuple[str, Schema]  # raw key, its data columns in lake types
@@ -35,12 +37,12 @@ def reconcile(table: str, lake: Schema, batch: Sequence[FileSchema], *, accept: 
     for key, schema in batch:
         for column in schema:
             columns[column.name] = _merged(table, key, columns.get(column.name), column)
-        _check_case(table, key, columns)
+        _check_case(table, key, columns, lake, schema)
     added = [name for name in columns if find(lake, name) is None]
     gone = [column.name for column in lake if not column.absent and column.name not in sent and not late]
     asked = None if accept else next(possible_renames(lake, batch, late), None)
     if asked:
-        raise _ambiguous(table, batch[asked[0]][0], *asked[1:], had_before=find(lake, asked[2][0]) is not None)
+        raise _ambiguous(table, batch[asked[0]][0], *asked[1:], lake)
     present = {column.name for _, schema in batch[-1:] for column in schema} if batch else sent
     if late:
         present = (present - {column.name for column in lake}) | {column.name for column in lake if not column.absent}
@@ -73,16 +75,20 @@ def _merged(table: str, key: str, old: Column | None, new: Column) -> Column:
     return replace(old, type=merged)
 
 
-def _check_case(table: str, key: str, columns: dict[str, Column]) -> None:
+def _check_case(table: str, key: str, columns: dict[str, Column], lake: Schema, file: Schema) -> None:
+    """columns: those of the lake and of the files up to this one."""
     seen: dict[str, str] = {}
     for name in columns:
         other = seen.setdefault(name.lower(), name)
         if other != name:
+            todo = "leave out or rename one of them by a DMS transformation rule, then reload the table"
+            if find(lake, other) is not None and find(file, other) is None:
+                todo = f"`dmslake schema PATH --rename {shlex.quote(f'{other}={name}')}` if it was renamed at the source; else {todo}"
             raise blocked(
                 "columns-differ-by-case",
                 f"the columns {other!r} and {name!r} differ only by case; Spark and Athena can't read such a table",
                 where=f"table {table}, file {key}",
-                todo="leave out or rename one of them by a DMS transformation rule, then reload the table",
+                todo=todo,
             )
 
 
@@ -105,14 +111,25 @@ def possible_renames(lake: Schema, batch: Sequence[FileSchema], late: bool = Fal
         known, there = known | {*names}, names
 
 
-def _ambiguous(table: str, key: str, gone: list[str], added: list[str], had_before: bool) -> Exception:
-    """had_before: the lake has an older column of the first one's name, whose values no row may get back by a rename."""
-    rename = "reload the table in DMS" if had_before else f"`dmslake schema PATH --rename {gone[0]}={added[0]}`"
+def _ambiguous(table: str, key: str, gone: list[str], added: list[str], lake: Schema) -> Exception:
+    """What a person is asked. No row may get back the values of an older column by a rename."""
+    rename = "reload the table in DMS" if find(lake, added[0]) else f"`dmslake schema PATH --rename {shlex.quote(f'{gone[0]}={added[0]}')}`"
+    todo = f"{rename} if it was renamed, `dmslake schema PATH --accept` if not"
+    renamed_from = [column for column in lake if column.name in gone and any(old.name in added for old in column.older)]
+    if renamed_from:
+        now, before = renamed_from[0].name, next(old.name for old in renamed_from[0].older if old.name in added)
+        there, back = (f"--rename {shlex.quote(f'{one}={other}')}" for one, other in ((now, before), (before, now)))
+        todo = (
+            f"{now!r} was called {before!r} before a rename. If the rows are of then, sent again, or it was renamed back:"
+            f" `dmslake schema PATH {there}`, and `{back}` when the next file blocks; `--accept` would leave {now!r} null in them"
+        )
+        if is_csv(key):
+            todo = f"without a header the names are those of the attribute Schema: write {now!r} there. With one: {todo}"
     return blocked(
         "rename-or-drop-and-add",
         f"column {', '.join(map(repr, gone))} vanished, {', '.join(map(repr, added))} appeared: a rename can't be told from drop and add",
         where=f"table {table}, file {key}",
-        todo=f"{rename} if it was renamed, `dmslake schema PATH --accept` if not",
+        todo=todo,
     )
 
 

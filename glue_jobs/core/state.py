@@ -94,6 +94,10 @@ class TableState:
         """The load date as change records have it."""
         return self.last_full_load.strftime(DATE_FORMAT)
 
+    def window_hours(self, default: float) -> float:
+        """How far behind the cursor a CDC file is still taken: what the item says, else the setting."""
+        return default if self.late_window_hours is None else self.late_window_hours
+
     def skips(self, key: str) -> bool:
         """Whether a person wants the raw file with this key to be left out: SkipFiles has the key, the path below the table's folder, or
         the name alone."""

@@ -19,7 +19,7 @@ from glue_jobs.core.load_plan import asks_reload, wants_all
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate
 from glue_jobs.core.raw_layout import next_after, old_transactions, passed_over, shows_folders, without
-from glue_jobs.core.raw_names import TRANSACTIONS, CdcName, RawListing, classify, is_transactions, window_start, with_transactions
+from glue_jobs.core.raw_names import TRANSACTIONS, CdcName, RawFile, RawListing, classify, is_transactions, window_start, with_transactions
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TRUNCATE, TableState
 from glue_jobs.core.verify import NOTE, Finding
@@ -39,12 +39,17 @@ def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> 
     return _with_fate(s3, state, snapshot, listing)
 
 
+def list_cdc(s3: Any, state: TableState, snapshot: Snapshot) -> tuple[RawFile, ...]:
+    """All CDC files of the table's folders, in the order of writing, however old; none without a source."""
+    return _list(s3, state, None, snapshot).cdc if state.has_source else ()
+
+
 def _window(state: TableState, snapshot: Snapshot, limits: Limits) -> str | None:
     """The digits of the first CDC name that matters, None for all. The earlier of the item's and the head's cursor counts, because a
     person may have moved the item's. A reload that a person asked for needs all of the generation's files."""
     if asks_reload(state, snapshot):
         return None
-    hours = limits.late_window_hours if state.late_window_hours is None else state.late_window_hours
+    hours = state.window_hours(limits.late_window_hours)
     starts = [window_start(cursor, hours) for cursor in (state.cursor, snapshot.cursor)]
     return None if None in starts else min(text for text in starts if text is not None)
 

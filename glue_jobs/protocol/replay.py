@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from glue_jobs.aws.erased import read_erased
+from glue_jobs.core.limits import Limits
+from glue_jobs.core.never_taken import of_never_taken
 from glue_jobs.core.paths import S3Uri, TablePath, changes_folder
 from glue_jobs.core.replay import ADOPT, Fold, check_inputs, check_kinds, fold_of, gone_attachments, inputs_of
+from glue_jobs.core.state import TableState
+from glue_jobs.core.verify import Finding
 from glue_jobs.protocol.history import read_snapshot
 from glue_jobs.protocol.lineage import Lineage
-from glue_jobs.protocol.raw import etags_of
+from glue_jobs.protocol.raw import etags_of, list_cdc
 
 
 def read_fold(s3: Any, lake: S3Uri, path: TablePath, change: str) -> Fold:
@@ -26,3 +30,9 @@ def read_fold(s3: Any, lake: S3Uri, path: TablePath, change: str) -> Fold:
     is_adopted = bool(records) and records[0].kind == ADOPT
     adopted = tuple(read_snapshot(s3, lake, records[0].id).files.values()) if is_adopted else ()
     return Fold(head, records, erased, dict(gone_attachments(records, erased, keys)), adopted)
+
+
+def look_for_never_taken(s3: Any, state: TableState, fold: Fold, limits: Limits) -> list[Finding]:
+    """The CDC files behind the cursor that a replay of the table's changes passes over, because none of them took them."""
+    hours = state.window_hours(limits.late_window_hours)
+    return of_never_taken(state, fold.head, fold.records, list_cdc(s3, state, fold.head), hours)

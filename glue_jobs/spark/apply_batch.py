@@ -49,6 +49,7 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
     if not heads:
         return Taken(_without_rows(task, action))
     whole = action
+    action = _without_refused(action, heads)
     action, heads = _cut(action, heads, task.settings.limits.batch_rows)
     action, heads = _before_rename(task, action, heads)
     fresh = [head for head in heads if head.file in action.files]
@@ -99,11 +100,18 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
 
 
 def _heads(place: Place, action: TakeBatch, reading: Reading, engine: Engine) -> list[RawHead]:
-    """The heads of all files, late and context ones together, in DMS's order; of those that are known to have no row there is none."""
+    """The heads of all files, late and context ones together, in DMS's order; of those that are known to have no row there is none, nor of
+    those from the first on of which a person must say which columns its fields are, if others come before it."""
     read = (file for file in action.files if file.key not in action.blank)
     files = sorted((*action.context, *read), key=lambda file: (cdc_name(file.key) or CdcName("", ""), file.key))
     late = frozenset(file.key for file in action.files) if action.late else frozenset()
-    return read_heads(place, files, reading, late, engine)
+    return read_heads(place, files, reading, late, engine, up_to_columns=not action.late)
+
+
+def _without_refused(action: TakeBatch, heads: Sequence[RawHead]) -> TakeBatch:
+    """No file after those whose heads could be read."""
+    is_cut = len(heads) < len([file for file in action.files if file.key not in action.blank])
+    return _up_to(action, heads) if is_cut and not action.late else action
 
 
 def _cut(action: TakeBatch, heads: Sequence[RawHead], most_rows: int) -> tuple[TakeBatch, list[RawHead]]:

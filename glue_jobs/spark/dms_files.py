@@ -44,7 +44,8 @@ class DmsSchema:
     columns: what the lake takes up, in lake types, the timestamp column included. timestamp_column: the one named by the
     person, or, while `timestamp_confirmed` is false, only the candidate by its place. excluded: columns that the lake does not
     take up (before images, the change sequence); `Op` is not among them. images: column → its before image. renamed: the file's
-    name → the lake's, of columns that were renamed in the lake since the file was written; all other names here are the lake's.
+    name → the lake's, of columns that were renamed in the lake since the file was written; all other names here are the lake's. valued:
+    columns whose before image has a value in some row, as far as the footer tells.
     """
 
     op_column: str | None
@@ -57,6 +58,7 @@ class DmsSchema:
     row_groups: int
     images: Mapping[str, str] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
+    valued: tuple[str, ...] = ()
 
     def confirmed(self, values: pa.Array | pa.ChunkedArray) -> DmsSchema:
         """The same with the candidate taken as the timestamp column, or dropped; values: that column of this file."""
@@ -127,7 +129,17 @@ def dms_schema(
     timestamp, confirmed = _timestamp_column(columns, timestamp_attribute)
     metadata = parquet.metadata
     rows, groups = metadata.num_rows, metadata.num_row_groups
-    return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, rows, groups, images, renamed)
+    valued = tuple(column for column, image in images.items() if _has_value(metadata, physical.names.index(image)))
+    return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, rows, groups, images, renamed, valued)
+
+
+def _has_value(metadata: pq.FileMetaData, place: int) -> bool:
+    """Whether a column has a value that is not null; not known without statistics, nor of nested columns."""
+    if metadata.num_columns != len(metadata.schema.to_arrow_schema()):
+        return False
+    chunks = [metadata.row_group(number).column(place) for number in range(metadata.num_row_groups)]
+    told = [(chunk.num_values, chunk.statistics) for chunk in chunks if chunk.is_stats_set]
+    return any(stats.has_null_count and stats.null_count < values for values, stats in told)
 
 
 def _lake_column(field: pa.Field, name: str) -> Column:

@@ -24,7 +24,7 @@ from glue_jobs.core.work import Task, Work, input_of
 from glue_jobs.spark.dms_files import check_key_columns
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.place import Place, Shape
-from glue_jobs.spark.raw_batch import Taken, Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.raw_batch import Taken, Unit, check_images_of_load, read_heads, read_unit, units_of
 from glue_jobs.spark.raw_file import csv_form
 from glue_jobs.spark.raw_notes import raw_notes
 from glue_jobs.spark.sizes import expected_bytes
@@ -49,6 +49,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
     heads = read_heads(place, action.files, _reading(task), engine=engine)
     for head in heads:
         check_key_columns(head.schema, state.primary_key, head.where)
+    check_images_of_load(heads)
     schema = reconcile(str(state.path), (), [(head.where, head.schema.columns) for head in heads]).schema
     check_partitioning(state.partitioning, schema, str(state.path))
     shape = Shape(str(state.path), schema, state.primary_key, state.partitioning, state.empty_partition.lower() == "null")

@@ -10,7 +10,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.core.errors import blocked
+from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.raw_names import RawFile, is_csv
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.schema import Schema
@@ -44,21 +44,54 @@ class Taken:
     first_time: str = ""
 
 
+# Why columns can't be told of a CSV file: what a person says of it then, the files before it need not fit.
+_OTHER_COLUMNS = frozenset(
+    {"csv-columns", "csv-columns-unclear", "csv-header-unclear", "csv-needs-schema", "csv-timestamp-unnamed", "csv-schema-contradicts"}
+)
+
+
 def read_heads(
-    place: Place, files: Sequence[RawFile], reading: Reading, late: frozenset[str] = frozenset(), engine: Engine | None = None
+    place: Place,
+    files: Sequence[RawFile],
+    reading: Reading,
+    late: frozenset[str] = frozenset(),
+    engine: Engine | None = None,
+    up_to_columns: bool = False,
 ) -> list[RawHead]:
     """The heads of `files`, which are in the order of their changes. Raises TableBlocked naming the first file that can't be read.
 
-    engine: where much work may be done, as a look at CSV files is: each of them is read from start to end.
+    engine: where much work may be done, as a look at CSV files is: each of them is read from start to end. up_to_columns: where it is
+    because of a CSV file's columns, give the heads of the files before it, if there are any.
     """
     parquet = [pair for pair in enumerate(files) if not is_csv(pair[1].key)]
     texts = [pair for pair in enumerate(files) if is_csv(pair[1].key)]
     keeps = isinstance(engine, DriverEngine)
     with ThreadPoolExecutor(FOOTER_THREADS) as pool:
         heads = list(pool.map(HeadOf(place, reading, late, keeps), parquet))
-        look = HeadOf(place, replace(reading, beside=_columns(heads)), late, keeps)
-        heads += engine.map(look, texts) if isinstance(engine, SparkEngine) else pool.map(look, texts)
-    return sorted(heads, key=lambda head: head.ordinal)
+        look = _OrRefused(HeadOf(place, replace(reading, beside=_columns(heads)), late, keeps))
+        looked = list(engine.map(look, texts) if isinstance(engine, SparkEngine) else pool.map(look, texts))
+    heads += [each for each in looked if isinstance(each, RawHead)]
+    heads.sort(key=lambda head: head.ordinal)
+    refused = next((each for each in looked if not isinstance(each, RawHead)), None)
+    if refused is None:
+        return heads
+    before = [head for head in heads if head.ordinal < refused[0]]
+    if not (up_to_columns and before and refused[1].code in _OTHER_COLUMNS):
+        raise refused[1]
+    return before
+
+
+@dataclass(frozen=True)
+class _OrRefused:
+    """The head of a file, or its place and why it can't be read."""
+
+    look: HeadOf
+
+    def __call__(self, pair: tuple[int, RawFile]) -> RawHead | tuple[int, TableBlocked]:
+        try:
+            return self.look(pair)
+        except TableBlocked as error:
+            return pair[0], error
 
 
 def _columns(heads: Sequence[RawHead]) -> Schema:
@@ -96,15 +129,25 @@ def _check_images(table: pa.Table, key: Sequence[str], head: RawHead) -> None:
         image = table[BEFORE + name]
         given = pc.not_equal(image, "") if pa.types.is_string(image.type) else pc.is_valid(image)  # in CSV null may be an empty text
         if pc.any(pc.and_(inserts, given)).as_py():
-            raise blocked(
-                "before-image-unclear",
-                f"column {head.schema.images[name]!r} would be the before image of the key column {name!r}, and has a value in an insert",
-                where=f"file {head.where}",
-                expected="null, where a row is new",
-                found="a value",
-                todo="it is a column of the source's own: set the attribute BeforeImagePrefix to one that no column has, then reload"
-                " the table",
-            )
+            raise _no_image(head, name, f"the key column {name!r}, and has a value in an insert")
+
+
+def check_images_of_load(heads: Sequence[RawHead]) -> None:
+    """Refuse the same in load files, of any column: it would be left out of the table without a word."""
+    for head in heads:
+        for name in head.schema.valued:
+            raise _no_image(head, name, f"{name!r}, and has a value in a load")
+
+
+def _no_image(head: RawHead, name: str, what: str) -> TableBlocked:
+    return blocked(
+        "before-image-unclear",
+        f"column {head.schema.images[name]!r} would be the before image of {what}",
+        where=f"file {head.where}",
+        expected="null, where a row is new",
+        found="a value",
+        todo="it is a column of the source's own: set the attribute BeforeImagePrefix to one that no column has, then reload the table",
+    )
 
 
 def _differ(values: Column, images: Column, name: str) -> Column:

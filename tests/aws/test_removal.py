@@ -73,6 +73,21 @@ def test_removing_again_is_fine(s3: Any, bucket: str) -> None:
     assert left_of(s3, bucket, versions) == ()
 
 
+def test_no_folder_is_listed_that_data_files_and_records_share(s3: Any, bucket: str) -> None:
+    """Of a table right below the lake's folder that is the whole bucket, and a role may list the two folders only."""
+    keys = [f"cdc/orders/{number:02}.parquet" for number in range(20)] + [
+        f"_changes/cdc/orders/{number:02}-updates.parquet" for number in range(20)
+    ]
+    versions = [version for key in keys for version in put(s3, bucket, key, b"1")]
+    asked: list[str] = []
+    s3.meta.events.register("before-parameter-build.s3.ListObjectVersions", lambda params, **_: asked.append(params["Prefix"]))
+
+    left = left_of(s3, bucket, versions)
+
+    assert [each for each, _ in left] == versions
+    assert asked == ["_changes/cdc/orders/", "cdc/orders/"]
+
+
 def test_a_busy_s3_is_asked_again_for_what_is_left(s3: Any, bucket: str, pauses: list[float]) -> None:
     """Only for these versions."""
     versions = put(s3, bucket, "t/a", b"1", b"22")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +14,10 @@ import pytest
 from controller.cli import main
 from controller.cli.verifying import worst
 from glue_jobs.aws.clients import Clients, make_clients
+from infra.local.dms_files import cdc_file_name
 from infra.local.embedded import EmbeddedAws
 from tests.controller.world import as_json
-from tests.lake import LakeTable
+from tests.lake import START, LakeTable
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 Dmslake = Callable[..., tuple[int, str, str]]
@@ -280,6 +282,46 @@ def test_replay_without_the_raw_files_ends_with_1(embedded_aws: EmbeddedAws, aws
     (found,) = as_json(out)["tables"]
     assert (code, found["error"]["code"], found["differences"]) == (1, "replay-not-possible", 0)
     assert [finding["code"] for finding in found["findings"]] == ["raw-files-gone"]
+
+
+def test_replay_finds_a_cdc_file_that_came_too_late_to_be_taken(embedded_aws: EmbeddedAws, aws_clients: Clients, dmslake: Dmslake) -> None:
+    """The rows are those of the changes, but a file of the source is in none. The way out that it names takes the file."""
+    table = load(embedded_aws, aws_clients)
+    days = [cdc_file_name(START + timedelta(days=day)) for day in range(4)]
+    first, early = table.cdc([("U", (1, "uno"))], name=days[0]), days[1]
+    table.sync()
+    table.cdc([("I", (4, "four"))], name=days[3])
+    table.sync()
+    table.cdc([("I", (3, "three"))], name=early)
+    table.sync()
+    assert table.rows() == [(1, "uno"), (2, "two"), (4, "four")]
+
+    code, out, _ = dmslake("verify", str(table.path), "--replay", "--output", "json")
+
+    (found,) = as_json(out)["tables"]
+    (finding,) = [each for each in found["findings"] if each["severity"] == "difference"]
+    assert (code, finding["code"], finding["where"]) == (5, "cdc-file-never-taken", f"s3://{table.path.bucket}/{table.path.raw.key}{early}")
+    cursor = f"{table.path.bucket}/{first}"
+    assert f"set LastIncrementalFile of the table's item to {cursor} and run" in finding["todo"]
+    table.edit(LastIncrementalFile=cursor)
+    table.sync()
+    assert table.rows() == [(1, "uno"), (2, "two"), (3, "three"), (4, "four")]
+    assert dmslake("verify", str(table.path), "--replay")[0] == 0
+
+
+def test_replay_is_content_with_a_file_that_is_to_be_skipped(embedded_aws: EmbeddedAws, aws_clients: Clients, dmslake: Dmslake) -> None:
+    """By the command that the finding names; and what is only as late as a run takes it is no difference."""
+    table = load(embedded_aws, aws_clients)
+    early, late, last = (cdc_file_name(START + timedelta(hours=hours)) for hours in (0, 72, 73))
+    table.cdc([("I", (4, "four"))], name=last)
+    table.sync()
+    table.cdc([("I", (3, "three"))], name=early)
+    table.cdc([("I", (5, "five"))], name=late)
+    assert "1 that no change took" in " ".join(dmslake("verify", str(table.path), "--replay")[1].split())
+
+    assert dmslake("unblock", str(table.path), "--skip-file", early)[0] == 0
+
+    assert dmslake("verify", str(table.path), "--replay")[0] == 0
 
 
 def test_quick_and_replay_exclude_each_other(fine: LakeTable, dmslake: Dmslake) -> None:

@@ -169,6 +169,27 @@ def test_another_number_of_fields_is_refused(first: list[str]) -> None:
     assert "update-item" in error.todo
 
 
+@pytest.mark.parametrize(
+    ("time", "first", "facts"),
+    [
+        ("", ["U", "1", "a"], {0: OPS}),
+        ("ts", [TIME, "1", "a"], {0: TIMES}),
+        ("ts", ["U", TIME, "1", "a"], {0: OPS, 1: TIMES}),
+        ("", ["U", TIME, "1", "a"], {0: OPS, 1: TIMES}),
+    ],
+)
+def test_a_column_that_is_gone_shows_where_the_first_one_takes_no_such_value(time: str, first: list[str], facts: dict[int, Facts]) -> None:
+    """The number would fit, but an id is neither an operation nor a time: it is no wrong value of the id."""
+    assert refused(table(time=time), first, facts).code == "csv-columns"
+
+
+def test_a_time_may_be_the_first_column_where_a_column_may_have_come() -> None:
+    """Nothing said so far that there is a commit time, and the table's own first column could be one."""
+    lake = (Column("made", "string"), Column("id", "string"))
+    error = refused(table(lake), ["U", TIME, "1", "new"], {0: OPS, 1: TIMES})
+    assert (error.code, "'made' with a column added" in error.message) == ("csv-columns-unclear", True)
+
+
 def test_a_commit_time_without_a_name_is_refused() -> None:
     """Its values tell it, and nothing how it is called."""
     assert refused(table(), ["I", TIME, "1", "a", "2.00"], {0: OPS, 1: TIMES}).code == "csv-timestamp-unnamed"

@@ -160,6 +160,20 @@ def test_columns_that_differ_only_by_case_are_refused(batch: str) -> None:
         reconcile("t", LAKE, [("f", schema(batch))])
 
     assert caught.value.code == "columns-differ-by-case"
+    assert ("--rename name=Name" in caught.value.todo) == ("name" not in batch)
+
+
+@pytest.mark.parametrize("file", ["f.parquet", "f.csv"])
+def test_rows_from_before_a_rename_are_not_to_be_accepted(file: str) -> None:
+    """DMS sends them again with the old name, which no longer is a column: accepted, the column would be null in them."""
+    lake = renamed(LAKE, "name", "title", "raw/dms/shop/t/20240501-120000000.parquet")
+
+    with pytest.raises(TableBlocked) as caught:
+        reconcile("t", lake, [(file, LAKE)])
+
+    todo = caught.value.todo
+    assert ("PATH --rename title=name`" in todo, "`--rename name=title`" in todo) == (True, True)
+    assert ("would leave 'title' null" in todo, "attribute Schema" in todo) == (True, file.endswith("csv"))
 
 
 def test_a_rename_keeps_type_and_place() -> None:

@@ -162,6 +162,25 @@ def test_a_new_column_without_a_header(quick_table: MakeTable) -> None:
     proved(table)
 
 
+def test_files_from_before_a_new_column_do_not_wait_for_a_word_on_it(quick_table: MakeTable) -> None:
+    """Both are pending when a run begins, and no Schema fits both: the first is taken, and the table waits at the second."""
+    table = made(quick_table)
+    load(table, inserts(LOADED))
+    table.sync()
+    cdc(table, [("U", 1, "A", 1)])
+    new = cdc(table, [("I", 4, "d", 4, 40)])
+    cdc(table, [("I", 5, "e", 5, 50)])
+
+    error = table.blocked()
+
+    assert (error["code"], new in error["message"]) == ("csv-columns", True)
+    assert [row[1] for row in table.rows()] == ["A", "b\nb", "c"]
+    table.edit(Schema='{"id": "bigint", "name": "string", "qty": "int", "age": "int"}')
+    table.sync()
+    assert table.rows()[-2:] == [(4, "d", 4, 40), (5, "e", 5, 50)]
+    proved(table)
+
+
 def test_a_new_table_needs_schema(quick_table: MakeTable) -> None:
     """Nothing is loaded without; once it is there, all is."""
     table = quick_table()

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from glue_jobs.aws.objects import read_bytes
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.limits import Limits
+from glue_jobs.core.raw_names import cdc_name
+from glue_jobs.core.state import read_state
 from glue_jobs.core.verify import FileReport, Finding
-from glue_jobs.protocol.replay import read_fold
+from glue_jobs.protocol.replay import look_for_never_taken, read_fold
 from glue_jobs.spark.reading import reading_place
 from glue_jobs.spark.replay import replay_table
 from infra.local.dms_files import DmsRow
@@ -29,8 +31,10 @@ LOADED = [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
 
 def report(table: WorkTable, replay_bytes: int = 1 << 30) -> FileReport:
     place = reading_place(table.environment, table.path.bucket, table.out_path, replace(Limits(), replay_bytes=replay_bytes))
-    fold = read_fold(place.s3, table.out_path, table.path, str(table.item()["Head"]))
-    return replay_table(place, table.path, fold)
+    state = read_state(table.item())
+    fold = read_fold(place.s3, table.out_path, table.path, state.head)
+    found = replay_table(place, table.path, fold)
+    return replace(found, findings=(*found.findings, *look_for_never_taken(place.s3, state, fold, place.limits)))
 
 
 def differences(table: WorkTable, replay_bytes: int = 1 << 30) -> list[Finding]:
@@ -329,7 +333,7 @@ def _do(table: WorkTable, word: str, value: Any, number: int) -> None:
         table.run()
         table.cdc(value[1], name=name)
     elif word == "moved":
-        applied = sorted(table.snapshot().applied)
+        applied = sorted(key for key in table.snapshot().applied if cdc_name(key))
         if applied and "Paused" not in table.item():
             table.edit(LastIncrementalFile=f"{table.path.bucket}/{applied[value % len(applied)]}")
     elif word == "reload":

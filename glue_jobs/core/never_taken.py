@@ -1,0 +1,68 @@
+"""CDC files behind the cursor that no change has taken: they came so long after their successors that no run looked for them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from glue_jobs.core.raw_names import CdcName, RawFile, cdc_name, is_ahead, window_start
+from glue_jobs.core.record import ChangeRecord
+from glue_jobs.core.replay import FULL_LOAD, INCREMENTAL, LATE
+from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.core.state import TableState
+from glue_jobs.core.verify import DIFFERENCE, Finding
+
+
+def of_never_taken(
+    state: TableState, head: Snapshot, records: Sequence[ChangeRecord], cdc: Iterable[RawFile], window_hours: float
+) -> list[Finding]:
+    """What verify says of the files of `cdc`, which are in the order of writing, that the rows of `head` lack and no run will take.
+
+    records: the changes that these rows come from, oldest first. Left out are files from before the first of them; those that a person
+    skipped, by name or by the cursor; those that wait for the next run, because an undo made them pending again or because they are no
+    further behind the cursor than `window_hours`.
+    """
+    known = _known(head, records)
+    files = [file for file in cdc if file.key not in known and not state.skips(file.key)]
+    lacking = [file for file in files if _is_lacking(state, head, records, file, window_hours)]
+    if not lacking:
+        return []
+    first, path = lacking[0], state.path
+    what = f"{len(lacking)} that no change took, the first {first.base}, written {first.modified:%Y-%m-%d %H:%M} UTC"
+    todo = (
+        "to have the file, and all after it once more: set LastIncrementalFile of the table's item to"
+        f" {_cursor_before(state, known, first)} and run; to do without it: `dmslake unblock {path.in_shell} --skip-file {first.base}`"
+    )
+    expected = f"every CDC file up to the cursor {head.cursor} in a change"
+    return [Finding("cdc-file-never-taken", DIFFERENCE, f"s3://{path.bucket}/{first.key}", expected, what, todo)]
+
+
+def _known(head: Snapshot, records: Iterable[ChangeRecord]) -> set[str]:
+    """The keys that the changes took, or say to be skipped or awaited."""
+    known = {*head.applied, *head.skipped, *head.awaited}
+    for record in records:
+        known.update(item.key for item in (*record.inputs, *record.context, *record.skipped))
+    return known
+
+
+def _is_lacking(state: TableState, head: Snapshot, records: Sequence[ChangeRecord], file: RawFile, window_hours: float) -> bool:
+    name = cdc_name(file.key)
+    if name is None or not records or not is_ahead(name, cdc_name(_began_at(records[0]))):
+        return False
+    if any(is_ahead(name, cdc_name(cursor)) for cursor in (head.cursor, state.cursor)):  # a person may have moved the cursor back
+        return False
+    window = max(window_start(state.cursor, window_hours) or "", head.known_from)
+    return head.generation.cdc_from <= name.digits < window
+
+
+def _began_at(first: ChangeRecord) -> str:
+    """The cursor with which the changes began. What belongs to a load its generation says, whatever the cursor was."""
+    if first.kind == FULL_LOAD:
+        return ""
+    return first.cursor_before if first.kind in (INCREMENTAL, LATE) else first.cursor_after
+
+
+def _cursor_before(state: TableState, known: Iterable[str], file: RawFile) -> str:
+    """The cursor from which a run would begin with the file: at the last one before it that the table knows."""
+    end = cdc_name(file.key) or CdcName("", "")
+    before = [(name, key) for key in known if (name := cdc_name(key)) and name < end]
+    return f"{state.path.bucket}/{max(before)[1]}" if before else f"{state.path}0.parquet"

@@ -18,7 +18,7 @@ def look(s3: Any, state: TableState) -> Backfill:
         what = f"change {state.publishing} of {state.path} is not wholly published"
         raise DmslakeError(what, "unfinished-publish", "`dmslake run PATH` finishes it (also if the table is paused); then backfill")
     if not state.lease_owner:  # a run that is at work may commit between our reading the item and the records
-        check_not_behind(s3, state.lake, state.head, state.fence or 0, str(state.path))
+        check_not_behind(s3, state.lake, state.head, state.fence, str(state.path))
     return plan_backfill(s3, state, read_snapshot(s3, state.lake, state.head))
 
 

@@ -15,7 +15,7 @@ from glue_jobs.aws.records import read_record
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.errors import DmslakeError, UsageError, name_table
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.paths import TablePath
+from glue_jobs.core.paths import S3Uri, TablePath
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.state import TableState
 from glue_jobs.core.undo import UndoPlan, Wish, parse_to
@@ -53,13 +53,21 @@ def check_for_many(wish: Wish) -> None:
         )
 
 
-def loaded_in_scope(facts: Sequence[Facts], scope: RawScope | None) -> list[Facts]:
-    """The tables that --all means: those below --raw or without source that were ever loaded, active or not, and those whose item can't
-    be read. An item whose key is no table's path is none of these: no job finds it, so that there is nothing to undo."""
-    sourceless = {fact.path for fact in facts if fact.state is not None and not fact.state.has_source}
-    paths = [(fact, _table_path(fact)) for fact in facts]
-    in_scope = [fact for fact, path in paths if path and (scope is None or fact.path in sourceless or scope.has(path))]
-    return [fact for fact in in_scope if fact.state is None or fact.state.head]
+def loaded_in_scope(facts: Sequence[Facts], scope: RawScope | None, lake: str) -> list[Facts]:
+    """The tables that --all means: those below --raw, and without source those below --lake, that were ever loaded, active or not, and
+    those whose item can't be read. scope: None for all with a source. An item whose key is no table's path is none of these: no job finds
+    it, so that there is nothing to undo."""
+    paths = [(fact, _table_path(fact)) for fact in facts if fact.state is None or fact.state.head]
+    return [fact for fact, path in paths if path and _is_meant(fact.state, path, scope, lake)]
+
+
+def _is_meant(state: TableState | None, path: TablePath, scope: RawScope | None, lake: str) -> bool:
+    """Whether a table is in the scope, or below the lake if it has no source. Of an item that can't be read either counts, since the path
+    of a table without a source is its folder in the lake."""
+    folder = state.out_path if state is not None else f"s3://{path}"
+    if (state is None or not state.has_source) and lake and folder.startswith(str(S3Uri.folder(lake))):
+        return True
+    return (state is None or state.has_source) and (scope is None or scope.has(path))
 
 
 def left_out(facts: Sequence[Facts]) -> list[str]:
@@ -95,7 +103,7 @@ def _planned(s3: Any, state: TableState, wish: Wish) -> TableUndo:
         raise UsageError(f"{state.path} has no change yet", "not-loaded", "`dmslake run PATH` loads it, once it is active")
     warnings = check_lake_bucket(s3, state.lake.bucket, state.lake.key)
     if not state.lease_owner:  # a run that is at work may commit between our reading the item and the records
-        check_not_behind(s3, state.lake, state.head, state.fence or 0, str(state.path))
+        check_not_behind(s3, state.lake, state.head, state.fence, str(state.path))
     plan = prepare(s3, state, read_snapshot(s3, state.lake, state.head), wish).plan
     goal = read_record(s3, state.lake, plan.goal.change, with_checkpoint=False) if plan.goal.change else None
     if state.publishing:

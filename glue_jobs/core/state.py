@@ -27,6 +27,7 @@ PERSON_ATTRIBUTES = (
     "History", "KeyCollation", "BeforeImagePrefix", "Schema", "CsvDelimiter", "CsvNullValue", "CsvEmptyIsText",
 )  # fmt: skip
 TRUNCATE = "truncate"  # of OnRawFilesGone
+_NO = ("false", "0", "no", "n", "off", "", "null", "none")
 NO_SOURCE = "none"  # of Source: nothing is read from raw
 REQUESTS = ("reload", "widen", "schema-accept", "schema-rename", "repartition")
 
@@ -156,16 +157,16 @@ def read_state(item: Mapping[str, Any]) -> TableState:
         before_images=_before_images(item, path),
         csv=_csv_form(item, path),
         keeps_history=_flag(item, "History", path),
-        head=_text(item, "Head"),
+        head=_exact(item, "Head", path),
         fence=_whole(item, "Fence", path),
         lease_owner=_text(item, "LeaseOwner"),
         lease_beat=_whole(item, "LeaseBeat", path) or 0,
         lease_seconds=_number(item, "LeaseSeconds", path) or 0.0,
-        publishing=_text(item, "Publishing"),
-        catalog_pending=_text(item, "CatalogPending"),
-        erasing=_text(item, "Erasing"),
+        publishing=_exact(item, "Publishing", path),
+        catalog_pending=_exact(item, "CatalogPending", path),
+        erasing=_exact(item, "Erasing", path),
         catalog_table=_text(item, "CatalogTable"),
-        paused=_text(item, "Paused"),
+        paused=_pause(item),
         blocked=_blocked(item),
         last_run=_json(item, "LastRun"),
         item=dict(item),
@@ -184,8 +185,8 @@ def _refuse(path: TablePath, attribute: str, expected: str, found: Any) -> Excep
 
 
 def said(item: Mapping[str, Any], name: str) -> str:
-    """What an attribute says, as text; '' where a person may mean nothing by it: missing, NULL, `null`, blanks."""
-    return _text(item, name)
+    """What an attribute says, as text; '' where a person may mean nothing by it: missing, NULL, `null`, blanks; of a pause `false`, too."""
+    return _pause(item) if name == "Paused" else _text(item, name)
 
 
 def _text(item: Mapping[str, Any], name: str, keep_null: bool = False) -> str:
@@ -193,6 +194,20 @@ def _text(item: Mapping[str, Any], name: str, keep_null: bool = False) -> str:
     value = item.get(name)
     text = "" if value is None else str(value).strip()
     return "" if text.lower() in ("null", "none") and not keep_null else text
+
+
+def _exact(item: Mapping[str, Any], name: str, path: TablePath) -> str:
+    """The same of an attribute that conditions compare as it stands: with blanks around it no commit would be taken."""
+    text = _text(item, name)
+    if text and item[name] != text:
+        raise _refuse(path, name, repr(text), item[name])
+    return text
+
+
+def _pause(item: Mapping[str, Any]) -> str:
+    """Why the table is paused; '' also for a word by which a person means that it is not."""
+    text = _text(item, "Paused")
+    return "" if text.lower() in _NO else text
 
 
 def _one_of(item: Mapping[str, Any], name: str, words: tuple[str, ...], path: TablePath) -> str:
@@ -248,7 +263,7 @@ def _flag(item: Mapping[str, Any], name: str, path: TablePath) -> bool:
     text = str(item.get(name, "false")).strip().lower()
     if text in ("true", "1", "yes", "y", "on"):
         return True
-    if text in ("false", "0", "no", "n", "off", "", "null", "none"):
+    if text in _NO:
         return False
     raise _refuse(path, name, "true or false", item.get(name))
 
@@ -338,7 +353,7 @@ def _json(item: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _blocked(item: Mapping[str, Any]) -> BlockedBy | None:
     value = item.get("Blocked")
-    if not value:
+    if not value or str(value).strip().lower() in _NO:
         return None
     data = _json(item, "Blocked")
     if not data:  # a person wrote a reason of their own

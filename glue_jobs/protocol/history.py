@@ -17,6 +17,8 @@ from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.snapshot import TOTALS, Snapshot, apply, outline, replay
 
+WENT_BACK = "state-went-back"
+BATCHES = ("incremental", "late")
 BEGIN_WITHOUT_FILES = ("adopt", "create")  # kinds of a table's first change
 # Endings of empty objects beside a record.
 DISCARDED = "discarded"  # of a staged change
@@ -88,27 +90,34 @@ def greatest_fence(s3: Any, lake: S3Uri) -> int:
     return max((ChangeId.parse(change).fence for change in changes), default=0)
 
 
-def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int, path: str) -> None:
+def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int | None, path: str) -> None:
     """Refuse to go on where the records say that the item went back (deleted, restored from a backup, a stale form saved).
 
-    Records after the head are attempts that never landed, with a fence the item has already given out, and with no file that
-    was ever completed. One with a greater fence, or with a completed file, was the head once. Of a table without a head any record of
-    another table tells that the folder is not its own: a change that landed need not have left a file, or was not published yet.
+    fence_before: the greatest that the item gave out, None where it has none; it is never less than the head's own. Records after the
+    head are attempts that never landed, with a fence the item has already given out, and with no file that was ever completed. One with
+    a greater fence, or with a completed file, was the head once. Of a table without a head any record of another table tells that the
+    folder is not its own: a change that landed need not have left a file, or was not published yet.
     """
+    if head and fence_before is not None and ChangeId.parse(head).fence > fence_before:
+        raise _went_back(path, f"a Fence of {ChangeId.parse(head).fence} at least, that of the item's Head {head}", f"Fence {fence_before}")
     for change in list_records(s3, lake, head):
         record = read_record(s3, lake, change)
         if not head:
             check_own(record, lake, path)
-        if ChangeId.parse(change).fence > fence_before or _was_published(s3, lake, record):
+        if ChangeId.parse(change).fence > (fence_before or 0) or _was_published(s3, lake, record):
             check_own(record, lake, path)
-            raise blocked(
-                "state-went-back",
-                "the table's item is older than its change records: it was deleted, restored from a backup or overwritten",
-                where=path,
-                expected=f"no committed change after the item's Head {head or '(none)'}",
-                found=change,
-                todo=f"`dmslake recover {shlex.quote(path)}` sets Head and Fence from the records",
-            )
+            raise _went_back(path, f"no committed change after the item's Head {head or '(none)'}", change)
+
+
+def _went_back(path: str, expected: str, found: str) -> TableBlocked:
+    return blocked(
+        WENT_BACK,
+        "the table's item is older than its change records: it was deleted, restored from a backup or overwritten",
+        where=path,
+        expected=expected,
+        found=found,
+        todo=f"`dmslake recover {shlex.quote(path)}` sets Head and Fence from the records",
+    )
 
 
 def check_own(record: ChangeRecord, lake: S3Uri, path: str) -> None:
@@ -161,19 +170,26 @@ def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord, thorough: bool = 
     return any(versions.marked for versions in hidden) or (thorough and 0 < len(hidden) == len(keys))
 
 
-def last_published(s3: Any, lake: S3Uri) -> str:
+def last_published(s3: Any, lake: S3Uri, went_back: bool = False) -> str:
     """The change that Head should name, as far as the records tell: the greatest that was published or that a later one builds on.
 
     A change that neither added nor superseded a file leaves no trace; if it was the last one it is taken as not landed, and its
     inputs are pending again, which is safe because applying them twice gives the same rows. An erase leaves one before it removes.
+    went_back: the item is known to be older than its records. Then a batch without a trace counts if it skips files: not to count it
+    would apply what a person left out, and to count one that never landed changes no row.
     """
+    skipping: dict[str, str] = {}  # by parent
     for change in sorted(list_records(s3, lake), reverse=True):
         try:
             record = read_record(s3, lake, change)
         except TableBlocked:
             continue
         if _was_published(s3, lake, record, thorough=True):
+            while went_back and change in skipping:
+                change = skipping[change]
             return change
+        if record.kind in BATCHES and record.skipped and not (record.added or record.superseded or record.staged):
+            skipping.setdefault(record.parent, change)
     return ""
 
 

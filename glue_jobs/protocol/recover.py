@@ -19,7 +19,7 @@ from glue_jobs.core.partitioning import partition_key_text
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.state import TableState, read_state
-from glue_jobs.protocol.history import check_own, greatest_fence, last_begun, last_published, snapshot_of
+from glue_jobs.protocol.history import WENT_BACK, check_own, greatest_fence, last_begun, last_published, snapshot_of
 from glue_jobs.protocol.lease import take_lease
 
 
@@ -83,8 +83,10 @@ def _read(table: StateTable, path: TablePath) -> TableState:
 
 
 def _find(s3: Any, state: TableState) -> Recovered:
+    known = greatest_fence(s3, state.lake)
+    went_back = (state.fence or 0) < known or (state.blocked is not None and state.blocked.code == WENT_BACK)
     # A person asked for an adoption or a creation: where nothing else is known of the table, it is what was meant.
-    head = max(last_published(s3, state.lake), state.head) or last_begun(s3, state.lake)
+    head = max(last_published(s3, state.lake, went_back), state.head) or last_begun(s3, state.lake)
     if not head:
         raise UsageError(
             f"{state.path} has no change record of a change that was published", "nothing-to-recover", "the next run loads the table"
@@ -92,7 +94,6 @@ def _find(s3: Any, state: TableState) -> Recovered:
     record = read_record(s3, state.lake, head)
     if head != state.head:  # a head that the item names already is the table's, whatever path it had then
         check_own(record, state.lake, str(state.path))
-    known = greatest_fence(s3, state.lake)
     # Of an item that has a head a person may have taken the keys away; the collation says which keys are one, and no command sets it.
     keys = () if state.head else (("PrimaryKey", ",".join(record.primary_key)), ("PartitionKey", partition_key_text(record.partitioning)))
     texts = (*keys, ("KeyCollation", record.key_collation))
@@ -105,7 +106,7 @@ def _find(s3: Any, state: TableState) -> Recovered:
         cursor=record.cursor_after,
         last_full_load=record.last_full_load,
         lacking=tuple((name, text) for name, text in texts if _is_said(text) and not _is_said(state.item.get(name))),
-        changed=head > state.head or (state.fence or 0) < known,
+        changed=head > state.head or went_back,
         paused="" if state.paused else _pause(s3, state, record),
     )
 

@@ -12,6 +12,8 @@ a visible stray may be the last that holds its rows. Dying in between leaves a t
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,13 +22,13 @@ from glue_jobs.aws.objects import hide
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.versions import versions_of
 from glue_jobs.core.erasure import NOTHING_ERASED
-from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.errors import DmslakeError, TableBlocked
 from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.paths import S3Uri, TablePath
 from glue_jobs.core.record import ChangeRecord, DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState, read_state
-from glue_jobs.core.verify import Folder, compare_folder
+from glue_jobs.core.verify import Folder, change_in_name, compare_folder
 from glue_jobs.core.work import HistoryWork, Work
 from glue_jobs.protocol.converge import Folder as Published
 from glue_jobs.protocol.converge import UploadsGone, converge
@@ -93,7 +95,7 @@ class HistoryRepair:
 
 def plan_repair(place: Place, state: TableState, head: ChangeRecord, snapshot: Snapshot) -> RepairPlan:
     """What a repair would do for the table as it stands. Reads only."""
-    check_not_behind(place.s3, state.lake, state.head, state.fence or 0, str(state.path))
+    check_not_behind(place.s3, state.lake, state.head, state.fence, str(state.path))
     plan = _plan_folder(place, state, head, snapshot, compare_folder(snapshot, list_folder(place.s3, state.lake)))
     if snapshot.history is None:
         return plan
@@ -106,8 +108,9 @@ def _plan_folder(place: Place, state: TableState, head: ChangeRecord, snapshot: 
     s3, lake = place.s3, state.lake
     awaited = in_publish(state, head)
     missing = [file for file in folder.missing if file.path not in awaited]
-    complete = _never_visible(s3, lake, head, missing)
-    wanted = [file for file in missing if file not in complete] + [file for file, _ in folder.overwritten if file.path not in awaited]
+    complete = _never_visible(s3, lake, missing)
+    waiting = {file.path for file in complete}
+    wanted = [file for file in missing if file.path not in waiting] + [file for file, _ in folder.overwritten if file.path not in awaited]
     erased = read_erased(s3, lake, snapshot.erases) if wanted else NOTHING_ERASED
     sources, gone = find_sources(s3, lake, wanted, erased) if wanted else ({}, ())
     unknown = [path for path in folder.unknown if path not in awaited]
@@ -128,12 +131,16 @@ def _unfinished(place: Place, state: TableState) -> str:
     return "the catalog step" if state.catalog_pending and place.database else ""
 
 
-def _never_visible(s3: Any, lake: S3Uri, head: ChangeRecord, missing: list[DataFile]) -> tuple[DataFile, ...]:
-    """The missing files that the head's change uploaded and whose key has no data: their uploads may still be completed."""
-    uploads = {file.path for file in head.added if file.upload is not None}
-    paths = [file for file in missing if file.path in uploads]
-    seen = versions_of(s3, lake.bucket, [lake.key + file.path for file in paths])
-    return tuple(file for file in paths if not seen[lake.key + file.path].data)
+def _never_visible(s3: Any, lake: S3Uri, missing: Sequence[DataFile]) -> tuple[DataFile, ...]:
+    """The missing files whose key has no data, as the changes that wrote them record them, with uploads that may still be completed."""
+    seen = versions_of(s3, lake.bucket, [lake.key + file.path for file in missing])
+    without = [file.path for file in missing if not seen[lake.key + file.path].data]
+    uploaded: dict[str, DataFile] = {}
+    for change in sorted({change_in_name(path) for path in without} - {""}):
+        with contextlib.suppress(TableBlocked):  # there is no such record: then nobody knows of an upload
+            added = read_record(s3, lake, change, with_checkpoint=False).added
+            uploaded.update({file.path: file for file in added if file.upload is not None})
+    return tuple(uploaded[path] for path in without if path in uploaded)
 
 
 def _catalog_codes(place: Place, state: TableState, snapshot: Snapshot) -> tuple[str, ...]:
@@ -199,9 +206,8 @@ class Repair:
 
 
 def _narrowed(record: ChangeRecord, plan: RepairPlan) -> ChangeRecord:
-    """The record with the uploads that the plan completes, and nothing to hide."""
-    paths = {file.path for file in plan.complete}
-    return replace(record, added=tuple(file for file in record.added if file.path in paths), superseded=())
+    """The record with the uploads that the plan completes, whichever change's they are, and nothing to hide."""
+    return replace(record, added=plan.complete, superseded=())
 
 
 def _given_up(plan: RepairPlan) -> RepairPlan:

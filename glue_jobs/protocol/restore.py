@@ -22,10 +22,12 @@ from glue_jobs.protocol.converge import THREADS, abort_uploads
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data file's bytes are: a version of a key of the lake's bucket."""
+    """Where a data file's bytes are: a version of a key of the lake's bucket. visible: the file's keys that readers see, of which a hidden
+    file has none."""
 
     key: str
     version: VersionEntry
+    visible: tuple[str, ...] = ()
 
 
 def find_sources(
@@ -42,7 +44,8 @@ def find_sources(
     for file in wanted:
         source = _source(lake, file, seen, erased)
         if source is not None:
-            sources[file.path] = source
+            own = dict.fromkeys(lake.key + path for path in (file.path, root(file)))
+            sources[file.path] = replace(source, visible=tuple(key for key in own if seen[key].visible))
     return sources, tuple(file for file in wanted if file.path not in sources)
 
 

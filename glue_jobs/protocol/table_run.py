@@ -39,7 +39,7 @@ from glue_jobs.core.state import TableState, read_state
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.commit import answered, commit, make_record
 from glue_jobs.protocol.converge import UploadsGone, converge, in_parallel
-from glue_jobs.protocol.history import check_not_behind, read_snapshot, snapshot_of
+from glue_jobs.protocol.history import WENT_BACK, check_not_behind, read_snapshot, snapshot_of
 from glue_jobs.protocol.history_table import abort_change, folders_beside
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lease import Lease
@@ -101,7 +101,7 @@ class TableRun:
         looks: list[Callable[[], Any]] = [
             partial(check_versioning, s3, lake.bucket),
             partial(check_lifecycle, s3, lake.bucket, *(folder.key for folder in self._folders())),
-            partial(check_not_behind, s3, lake, state.head, state.fence or 0, str(state.path)),
+            partial(check_not_behind, s3, lake, state.head, _fence_before(state), str(state.path)),
             partial(read_snapshot, s3, lake, state.head),
         ]
         # One after the other they would be four waits for S3 instead of one. The first that fails is told, in this order.
@@ -181,7 +181,7 @@ class TableRun:
 
     def _record(self, work: Work, change: str) -> ChangeRecord:
         now = self.context.clock()
-        hours = self.context.settings.limits.late_window_hours if self.state.late_window_hours is None else self.state.late_window_hours
+        hours = self.state.window_hours(self.context.settings.limits.late_window_hours)
         return make_record(self.state, self.snapshot, work, change, now=now, run_id=self.context.settings.run_id, window_hours=hours)
 
     def _attach(self, work: Work, record: ChangeRecord) -> None:
@@ -355,6 +355,14 @@ class TableRun:
         """
         by = waiting_for(blocked_by(error, self.mark or "before-plan"), self._awaited())
         return json.dumps({"code": by.code, "message": by.message[:900], "todo": by.todo, "signature": by.signature})
+
+
+def _fence_before(state: TableState) -> int | None:
+    """The fence that no record after the head may be above. Once such a record was found the item's own says nothing more: the runs that
+    are refused since have raised it."""
+    if state.blocked is not None and state.blocked.code == WENT_BACK:
+        return min(state.fence or 0, ChangeId.parse(state.head).fence if state.head else 0)
+    return state.fence
 
 
 def describe(error: DmslakeError) -> dict[str, str]:

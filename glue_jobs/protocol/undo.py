@@ -9,7 +9,7 @@ If we die …                     then
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
@@ -77,6 +77,8 @@ def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str
     if history.gone:
         whose = "that change's history table"
         raise _gone(history_lake(state.lake), history.gone, whose, erased, _how_far(s3, state.lake, head, since, erased))
+    if not state.publishing:  # else what is yet to be hidden is visible
+        _check_hidden(state, (*sources.values(), *history.sources.values()))
     return Prepared(plan, sources, history)
 
 
@@ -202,6 +204,20 @@ def _check_pending(s3: Any, state: TableState, plan: UndoPlan) -> None:
             expected=f"ETag {first.etag}" if first.etag else "the file",
             found=f"ETag {listed[first.key]}" if first.key in listed else "no such object",
             todo=f"put the files back, or {whole if plan.kind == 'reapply' else skip}",
+        )
+
+
+def _check_hidden(state: TableState, sources: Iterable[Source]) -> None:
+    """Refuse to restore a file that readers see, although the head lacks it: they would see it and its copy."""
+    visible = [key for source in sources for key in source.visible]
+    if visible:
+        raise blocked(
+            "visible-again",
+            f"{len(visible)} data file(s) that were hidden are visible again: somebody removed their delete markers",
+            where=f"s3://{state.lake.bucket}/{visible[0]}",
+            expected="a delete marker",
+            found="a visible object",
+            todo=f"`dmslake verify {state.path.in_shell} --repair` hides them, then go back",
         )
 
 

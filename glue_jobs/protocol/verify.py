@@ -163,7 +163,7 @@ def _look(place: Place, state: TableState) -> _Look:
     if not state.out_path or not (state.head or _has_records(place.s3, state.lake)):
         return _Look((Finding("not-loaded", NOTE, path, "a loaded table", "no change yet", "`dmslake run PATH` loads it, once active"),))
     with told(findings, str(changes_folder(state.lake))):
-        check_not_behind(place.s3, state.lake, state.head, state.fence or 0, path)
+        check_not_behind(place.s3, state.lake, state.head, state.fence, path)
         head = read_record(place.s3, state.lake, state.head) if state.head else None
         snapshot = snapshot_of(place.s3, state.lake, head) if head else Snapshot()
     if findings:

@@ -188,6 +188,8 @@ def test_out_path_is_a_folder_however_it_is_written() -> None:
         ("Fence", -1),
         ("LeaseBeat", "x"),
         ("LeaseSeconds", "long"),
+        ("Head", " 0000000001-000001-0badcafe"),
+        ("Publishing", "0000000001-000001-0badcafe\n"),
     ],
 )
 def test_nonsense_is_refused_with_the_attributes_name(attribute: str, value: Any) -> None:
@@ -196,7 +198,7 @@ def test_nonsense_is_refused_with_the_attributes_name(attribute: str, value: Any
         read_state(item(**{attribute: value}))
 
     assert attribute in str(caught.value)
-    assert str(value) in str(caught.value)
+    assert str(value).strip() in str(caught.value)
 
 
 def test_numbers_may_be_texts_or_numbers() -> None:
@@ -216,6 +218,14 @@ def test_a_request_may_carry_a_value() -> None:
         ("a.csv", "b.csv"),
         (PartitionField("d", "year"),),
     )
+
+
+@pytest.mark.parametrize("value", [False, "false", "no", "0", 0, "off", "False "])
+def test_a_word_that_says_no_pauses_and_blocks_nothing(value: Any) -> None:
+    """A person ends by it what a reason began."""
+    state = read_state(item(Paused=value, Blocked=value))
+
+    assert (state.paused, state.blocked) == ("", None)
 
 
 @pytest.mark.parametrize("form", [dict, json.dumps])

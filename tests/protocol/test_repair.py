@@ -173,6 +173,21 @@ def test_an_upload_that_was_forgotten_is_completed(sales: LakeTable, wire: Wire)
     assert (file.path in sales.visible(), old in sales.visible()) == (True, False)
 
 
+def test_an_upload_that_was_forgotten_below_later_changes_is_completed(sales: LakeTable, wire: Wire) -> None:
+    """A batch of other files went on over the change that is not visible: its record still names the upload."""
+    sales.cdc([("U", (3, "THREE", "b"))])
+    die(wire, sales, "LoadIncremental", once(Request.is_completion, lambda forward: wire.kill()))
+    sales.remove("Publishing", "CatalogPending", "LeaseOwner")
+    (file,) = sales.head().added
+    sales.cdc([("U", (2, "TWO", "a"))])
+    assert sales.run() == 0
+
+    steps = repaired(sales)
+
+    assert f"complete the upload of {file.path}" in steps
+    assert sales.rows() == [ROWS[0], (2, "TWO", "a"), (3, "THREE", "b")]
+
+
 def test_an_upload_that_was_forgotten_and_is_gone_is_a_loss(sales: LakeTable, wire: Wire) -> None:
     """The same, after the lifecycle rule aborted it: refused, and the file that still has the rows is left visible."""
     sales.cdc([("U", (3, "THREE", "b"))])

@@ -14,6 +14,7 @@ from infra.local.cloudformation.lake import lake_lifecycle
 from tests.lake import LakeTable
 from tests.protocol.runs import die, forget_lease, run_on
 from tests.protocol.test_rollback import FIRST, LOADED, SECOND, changes, history, refused, rolled_back
+from tests.protocol.test_verify import drop
 from tests.protocol.wire import Request, Wire, once
 
 __all__ = ["history"]
@@ -66,6 +67,20 @@ def test_a_copy_is_restored_from_its_original(history: LakeTable) -> None:
     rolled_back(history, to=restored)
 
     assert history.rows() == LOADED
+
+
+def test_a_file_that_a_person_made_visible_again_refuses_the_rollback_to_it(history: LakeTable) -> None:
+    """Its copy would stand beside it, with the same rows; a repair hides it first."""
+    load = changes(history)[0]
+    (path,) = history.snapshot(load).files
+    drop(history, path, "DeleteMarkers")
+
+    error = refused(history, to=load)
+
+    assert (error["code"], path in error["message"], "--repair" in error["todo"]) == ("visible-again", True, True)
+    assert history.repair().code == 0
+    rolled_back(history, to=load)
+    assert (history.rows(), history.verify()) == (LOADED, [])
 
 
 @pytest.mark.parametrize("what", ["gone", "changed"])

@@ -154,6 +154,35 @@ def test_an_item_from_before_a_change_that_was_never_published_is_found(loaded: 
     assert (loaded.run("LoadIncremental"), loaded.item()["LastRun"]["error"]["code"], loaded.rows()) == (1, "state-went-back", BEFORE)
 
 
+def test_a_fence_below_that_of_the_head_is_found(loaded: LakeTable) -> None:
+    """The next change would get an id below its parent's, and a recover would take that for one that is not there."""
+    for number in range(2):
+        loaded.cdc([("U", (3, f"three {number}"))])
+        assert loaded.run("LoadIncremental") == 0
+    expected = facts(loaded)
+    loaded.edit(Fence=1)
+
+    assert loaded.verify(quick=True) == ["state-went-back"]
+    check_blocked_and_recovered(loaded, expected)
+
+
+def test_a_batch_without_a_trace_is_not_forgotten_once_runs_were_refused(loaded: LakeTable) -> None:
+    """It skips a file by a person's cursor and changes no row. Each refused run raises the fence, which first told that it was there."""
+    assert loaded.run("LoadIncremental") == 0
+    backup = loaded.item()
+    skipped = loaded.cdc([("U", (1, "left out"))])
+    loaded.edit(LastIncrementalFile=f"{loaded.path.bucket}/{skipped}")
+    loaded.cdc([("D", (99, None))])
+    assert loaded.run("LoadIncremental") == 0
+    assert (loaded.head().added, loaded.head().superseded) == ((), ())
+    expected = facts(loaded)
+    overwrite(loaded, backup)
+
+    check_blocked_and_recovered(loaded, expected)
+
+    assert loaded.rows() == AFTER
+
+
 def test_attempts_that_never_landed_are_passed_over(loaded: LakeTable) -> None:
     """Their records stay for good, and block nothing."""
     for _ in range(3):

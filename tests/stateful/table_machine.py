@@ -485,6 +485,8 @@ class TableMachine(RuleBasedStateMachine):
             if change.lost or (world.publishing and change.id == oracle.head):
                 continue
             world.check_data(change.id)
+            if world.is_unread(change.id):
+                continue
             assert world.rows_of(change.id) == _flat(change.state.rows), f"the snapshot of {change.id} has other rows"
         self._check_erased()
 

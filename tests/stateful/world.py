@@ -143,6 +143,10 @@ class World:
         rows = [row for path in self.snapshot(change).files for row in self._rows_in(path)]
         return sorted(rows)
 
+    def is_unread(self, change: str) -> bool:
+        """Whether its rows can't be read any more, and never were: one run made the change visible and erased files of it."""
+        return any(path in self.expired and path not in self._rows for path in self.snapshot(change).files)
+
     def rows_visible(self) -> FileRows:
         """The rows that a reader by path finds."""
         return sorted(row for path in self.visible for row in self._rows_in(path))

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from glue_jobs.core.errors import DmslakeError, UsageError
-from glue_jobs.core.partitioning import parse_partition_key
+from glue_jobs.core.partitioning import check_partitioning, parse_partition_key
 from glue_jobs.core.paths import lake_folder
 from glue_jobs.core.raw_names import load_number
+from glue_jobs.core.schema import Schema
 from glue_jobs.core.state import NO_SOURCE, TableState
 
 RUN_NEXT = "the next run does it; now: dmslake run {path}"
@@ -23,6 +24,11 @@ class Edit:
     values: dict[str, Any] = field(default_factory=dict)
     remove: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+
+
+def is_null(text: str) -> bool:
+    """Whether a person says that there is to be no key, or no layout. An empty text says nothing: it may be a variable that is not set."""
+    return text.strip().lower() == "null"
 
 
 def column_list(text: str, option: str) -> tuple[str, ...]:
@@ -61,7 +67,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _key_text(text: str, option: str) -> str:
-    return "null" if text.strip().lower() in ("", "null") else ",".join(column_list(text, option))
+    return "null" if is_null(text) else ",".join(column_list(text, option))
 
 
 def _partition_text(state: TableState, text: str) -> str:
@@ -76,11 +82,14 @@ def _partition_text(state: TableState, text: str) -> str:
     return wanted
 
 
-def _checked_partition_text(text: str) -> str:
-    if text.strip().lower() in ("", "null"):
+def _checked_partition_text(text: str, schema: Schema = (), table: str = "") -> str:
+    """The text as an item has it; UsageError for one that can't be read, or does not fit the columns of the table, where there are some."""
+    if is_null(text):
         return "null"
     try:
-        parse_partition_key(text)
+        fields = parse_partition_key(text)
+        if schema:
+            check_partitioning(fields, schema, table)
     except DmslakeError as error:
         raise UsageError(error.message, error.code, "give columns or year(c), month(c), day(c), separated by commas") from error
     return text.strip()
@@ -121,12 +130,14 @@ def reload(state: TableState) -> Edit:
 
 
 def widen(state: TableState) -> Edit:
-    return _loaded(state, request(state, "widen", "its data files will be rewritten in the wider types that its raw files need"))
+    edit = _loaded(state, request(state, "widen", "its data files will be rewritten in the wider types that its raw files need"))
+    return _answering(state, "widening-needs-a-word", edit)
 
 
 def accept_schema(state: TableState) -> Edit:
+    """Of a file that also needs wider types the jobs take this one word for both."""
     what = "a column that vanished and one that appeared will be taken as a dropped and an added column"
-    return _loaded(state, request(state, "schema-accept", what))
+    return _answering(state, "rename-or-drop-and-add", _loaded(state, request(state, "schema-accept", what)))
 
 
 def rename_column(state: TableState, text: str, columns: Sequence[str]) -> Edit:
@@ -141,19 +152,32 @@ def rename_column(state: TableState, text: str, columns: Sequence[str]) -> Edit:
     return _loaded(state, request(state, f"schema-rename:{old}={new}", f"the column {old} will be named {new}", by_raw_files=False))
 
 
-def repartition(state: TableState, partition_key: str | None) -> Edit:
-    """Rewrite the table in the layout of PartitionKey, which is set first if it is given."""
+def repartition(state: TableState, partition_key: str | None, schema: Schema = ()) -> Edit:
+    """Rewrite the table in the layout of PartitionKey, which is set first if it is given. schema: the lake table's, if it has one."""
     what = "its data files will be rewritten in the layout of PartitionKey"
     edit = _loaded(state, request(state, "repartition", what, by_raw_files=False))
     if partition_key is None:
         return edit
-    return Edit({**edit.values, "PartitionKey": _checked_partition_text(partition_key)}, edit.remove, edit.lines)
+    return Edit({**edit.values, "PartitionKey": _checked_partition_text(partition_key, schema, str(state.path))}, edit.remove, edit.lines)
 
 
 def _loaded(state: TableState, edit: Edit) -> Edit:
     """The edit, refused for a table without a head."""
     if not state.head:
         raise UsageError(f"{state.path} was never loaded", "not-loaded", f"dmslake run {state.path.in_shell} loads it, once it is active")
+    return edit
+
+
+def _answering(state: TableState, code: str, edit: Edit) -> Edit:
+    """The edit, refused for a table that is not blocked with that code. The jobs would keep the answer for a file of another day."""
+    if state.blocked is None or state.blocked.code != code:
+        raise UsageError(
+            f"{state.path} waits for no such answer; expected: a table blocked with {code}; "
+            f"found: {f'the block {state.blocked.code}' if state.blocked else 'no block'}. "
+            "The answer would be kept, and given to a later file that nobody has seen",
+            "nothing-asked",
+            f"`dmslake run {state.path.in_shell}` blocks the table where a file needs it; then answer",
+        )
     return edit
 
 

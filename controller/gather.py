@@ -20,7 +20,7 @@ from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import aws_error, error_code
 from glue_jobs.core.errors import DmslakeError, UsageError
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.paths import MAX_CATALOG_NAME, MAX_NAME_BYTES, TablePath, find_path
+from glue_jobs.core.paths import MAX_CATALOG_NAME, MAX_NAME_BYTES, TablePath, by_path, find_path
 from glue_jobs.core.printable import printable
 from glue_jobs.core.raw_names import TRANSACTIONS, RawListing
 from glue_jobs.core.settings import Settings
@@ -247,18 +247,18 @@ def _asked_for(facts: list[Facts], question: Question, scope: RawScope | None) -
 
 def _choose(facts: Sequence[Facts], wanted: Sequence[str]) -> list[Facts]:
     """The tables that a person named, in the order of their paths; an unknown one is a UsageError."""
-    by_path = {fact.path: fact for fact in facts}
-    known = [fact.state.path for fact in facts if fact.state]
+    facts_of = {fact.path: fact for fact in facts}
+    known = by_path([{"path": fact.path} for fact in facts])  # of an item that can't be read too: its error is to be said
     chosen = []
     for text in wanted:
         key = str(find_path(text, known))
-        if key not in by_path:
+        if key not in facts_of:
             raise UsageError(
                 f"no table {key} is known: the state table has no such item",
                 "unknown-table",
                 "`dmslake tables` lists the tables and creates the items of new ones",
             )
-        chosen.append(by_path[key])
+        chosen.append(facts_of[key])
     return sorted(set_of(chosen), key=lambda fact: fact.path)
 
 

@@ -48,7 +48,7 @@ class TablePlan:
 
     files, bytes: of the next action; pending_bytes: of all that waits, as far as it is known; table_bytes: of the head's snapshot.
     lag_seconds: as status has it, of an active table that is not paused; None where nothing can be compared. lease: who had the table's
-    lease then, and the last sign of life.
+    lease then, and the last sign of life. has_key: whether the item names a key, or the table was loaded, with one or without.
     """
 
     path: str
@@ -63,6 +63,7 @@ class TablePlan:
     is_new: bool = False
     lag_seconds: float | None = None
     lease: tuple[str, int] = ("", 0)
+    has_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ def plan_one(fact: Facts, now: datetime, limits: Limits) -> TablePlan:
         lag_seconds=lag_seconds(fact.state, fact.listing.cdc, held_back) if is_kept_up else None,
         problem=Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None,
         lease=(fact.state.lease_owner, fact.state.lease_beat),
+        has_key=bool(fact.state.head or fact.state.primary_key),
     )
 
 

@@ -14,7 +14,7 @@ REPORT = 1
 LEASE_HELD_EXIT = 4
 LEASE_HELD = Problem("lease-held", "another run holds the table's lease", "nothing: run again later")
 # Worst first: where several runs of one table went well, or only found its lease held, the report shows the first of these that occurred.
-SEVERITY = ("failed", "blocked", "not-started", "lease-held", "staged", "committed", "waiting", "nothing")
+SEVERITY = ("failed", "refused", "blocked", "not-started", "lease-held", "staged", "committed", "waiting", "nothing")
 GOOD = frozenset({"staged", "committed", "waiting", "nothing", "inactive", "paused"})  # a word that we don't know is not taken for good
 CAUGHT_UP = frozenset({"committed", "nothing"})  # a run that ends so has taken all that was there
 # What a plan's action without a job means as an outcome.

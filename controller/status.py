@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -56,6 +56,13 @@ class TableStatus:
     def is_bad(self) -> bool:
         """Whether a person must do something."""
         return self.state in ("blocked", "error")
+
+    @property
+    def last_error(self) -> Mapping[str, Any] | None:
+        """That of the last run, if it failed: its message and todo. What a person asked for and was refused says nothing of the table."""
+        last = self.last_run or {}
+        error = last.get("error")
+        return error if isinstance(error, dict) and last.get("outcome") != "refused" else None
 
 
 def read_status(gathered: Gathered) -> tuple[TableStatus, ...]:

@@ -18,7 +18,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import duckdb
@@ -387,13 +387,20 @@ def error_codes() -> set[str]:
     codes: set[str] = set()
     for folder in ("glue_jobs", "controller"):
         for source in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(source.read_text("utf-8"))):
-                codes |= codes_of(node)
+            tree = ast.parse(source.read_text("utf-8"))
+            named = constants(tree)
+            for node in ast.walk(tree):
+                codes |= codes_of(node, named)
     return codes
 
 
-def codes_of(node: ast.AST) -> set[str]:
-    """The codes in a call that makes an error, and in the table of (code, what to do)."""
+def constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """The names that a file gives to values of its own."""
+    return {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)}
+
+
+def codes_of(node: ast.AST, named: Mapping[str, ast.expr]) -> set[str]:
+    """The codes in a call that makes an error, and in the table of (code, what to do). named: the file's constants."""
     found: list[ast.expr] = []
     if isinstance(node, ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
@@ -401,7 +408,8 @@ def codes_of(node: ast.AST) -> set[str]:
         found += [part for argument in node.args[place : place + 1] for part in alternatives(argument)]
     if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_MISSING" and isinstance(node.value, ast.Dict):
         found += [value.elts[0] for value in node.value.values if isinstance(value, ast.Tuple)]
-    return {part.value for part in found if isinstance(part, ast.Constant) and is_code(part.value)}
+    values = [named.get(part.id, part) if isinstance(part, ast.Name) else part for part in found]
+    return {part.value for part in values if isinstance(part, ast.Constant) and is_code(part.value)}
 
 
 def alternatives(node: ast.expr) -> list[ast.expr]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from controller.adopting import Draft, adopt_runs, draft_with_source, draft_without_source
-from controller.cli.call import Call, one_table, warn, with_call
+from controller.cli.call import Call, not_empty, one_table, warn, with_call
 from controller.cli.looking import need
 from controller.cli.output import Answer, View, labelled, say, size_text
 from controller.cli.running import REPORT_COLUMNS, report_lines, report_row, without_effect
@@ -25,12 +25,22 @@ COLUMNS_SHOWN = 12
 
 @click.command()
 @click.argument("path")
-@click.option("--primary-key", metavar="A[,B]", help="The key's columns; else as the item's PrimaryKey says. null: none.")
-@click.option("--partition-key", metavar="C", help="What the folders are: columns, year(c) as NAME …; else as PartitionKey says.")
+@click.option(
+    "--primary-key", metavar="A[,B]", callback=not_empty, help="The key's columns; else as the item's PrimaryKey says. null: none."
+)
+@click.option(
+    "--partition-key", metavar="C", callback=not_empty, help="What the folders are: columns, year(c) as NAME …; else as PartitionKey says."
+)
 @click.option("--column", "columns", multiple=True, metavar="NAME=TYPE", help="The type of a partition column; may stand several times.")
-@click.option("--cursor", default="", metavar="NAME", help="The last CDC file that the table has, 0.parquet for none; else the item's.")
-@click.option("--load-date", default="", metavar="TIME", help="The time of the newest load file that the table has (UTC); else the item's.")
-@click.option("--out-path", default="", metavar="S3URI", help="The table's folder, where the item does not say it.")
+@click.option(
+    "--cursor", default="", callback=not_empty, metavar="NAME",
+    help="The last CDC file that the table has, 0.parquet for none; else the item's.",
+)  # fmt: skip
+@click.option(
+    "--load-date", default="", callback=not_empty, metavar="TIME",
+    help="The time of the newest load file that the table has (UTC); else the item's.",
+)  # fmt: skip
+@click.option("--out-path", default="", callback=not_empty, metavar="S3URI", help="The table's folder, where the item does not say it.")
 @click.option("--no-source", is_flag=True, help="DMS does not write for the table: PATH is its folder in the lake.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing; keys that come twice are found too.")
 @with_call

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from controller.applying import apply_run, counted, reachable, record_facts
-from controller.cli.call import Call, one_table, warn, with_call
+from controller.cli.call import Call, not_empty, one_table, warn, with_call
 from controller.cli.looking import Looked, looking
 from controller.cli.output import Answer, View, labelled, size_text
 from controller.cli.running import REPORT_COLUMNS, report_lines, report_row, without_effect
@@ -28,8 +28,12 @@ HERE = 1 << 62  # bytes: all of a dry run is done in this process
 
 @click.command("apply")
 @click.argument("path")
-@click.option("--deletes", default="", metavar="FILE", help="Keys of which every row goes: Parquet, CSV, or a folder of Parquet.")
-@click.option("--updates", default="", metavar="FILE", help="Rows, all columns, that take the place of all rows of their keys.")
+@click.option(
+    "--deletes", default="", callback=not_empty, metavar="FILE", help="Keys of which every row goes: Parquet, CSV, or a folder of Parquet."
+)
+@click.option(
+    "--updates", default="", callback=not_empty, metavar="FILE", help="Rows, all columns, that take the place of all rows of their keys."
+)
 @click.option("--key", required=True, metavar="A,B", help="The columns by which rows are found; several rows may have the same key.")
 @click.option("--strict", is_flag=True, help="A key that no row has is an error, and nothing is changed.")
 @click.option("--stage", is_flag=True, help="Do all but the commit: dmslake show | commit | discard.")

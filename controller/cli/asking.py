@@ -8,10 +8,11 @@ from dataclasses import asdict, replace
 import click
 
 from controller import edits
-from controller.cli.call import Call, Command, one_table, with_call
+from controller.cli.call import Call, Command, not_empty, one_table, with_call
 from controller.cli.output import Answer, View, say
 from controller.cli.running import run_and_show
 from controller.edits import Edit
+from controller.gather import Facts
 from controller.session import Session
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import UsageError
@@ -44,6 +45,15 @@ def _ask(call: Call, path: str, make: Callable[[TableState], Edit], run_now: boo
     return run_and_show(Call(replace(call.settings, paths=(str(state.path),)), call.output))
 
 
+def _looked(call: Call, path: str) -> Facts:
+    """The table with its snapshot; raises what kept that from being read."""
+    with call.session() as session:
+        fact, _ = one_table(session, path, wants=lambda state: True)
+    if fact.problem is not None:
+        raise fact.problem
+    return fact
+
+
 @click.command()
 @click.argument("path")
 @run_option
@@ -64,33 +74,35 @@ def widen(call: Call, path: str, run_now: bool) -> int:
 
 @click.command()
 @click.argument("path")
-@click.option("--partition-key", metavar="C", help="The new PartitionKey: columns or year(c), month(c), day(c); null: none.")
+@click.option(
+    "--partition-key", metavar="C", callback=not_empty, help="The new PartitionKey: columns or year(c), month(c), day(c); null: none."
+)
 @run_option
 @with_call
 def repartition(call: Call, path: str, partition_key: str | None, run_now: bool) -> int:
     """Rewrite the table PATH in the layout of its PartitionKey, as one change."""
-    return _ask(call, path, lambda state: edits.repartition(state, partition_key), run_now)
+    schema = _looked(call, path).snapshot.schema if partition_key else ()
+    return _ask(call, path, lambda state: edits.repartition(state, partition_key, schema), run_now)
 
 
 @click.command()
 @click.argument("path")
 @click.option("--accept", is_flag=True, help="The column that vanished was dropped, the one that appeared was added.")
-@click.option("--rename", metavar="OLD=NEW", help="The column OLD is named NEW now.")
+@click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="The column OLD is named NEW now; one at a time.")
 @run_option
 @with_call
-def schema(call: Call, path: str, accept: bool, rename: str | None, run_now: bool) -> int:
+def schema(call: Call, path: str, accept: bool, renames: tuple[str, ...], run_now: bool) -> int:
     """Show the columns of the table PATH, or say what a change of columns meant."""
-    if accept and rename:
+    if accept and renames:
         raise UsageError("--accept and --rename exclude each other", "two-answers", "give one of them")
+    if len(renames) > 1:
+        raise UsageError(f"{len(renames)} renames are given", "two-answers", "give one --rename, and the next one when a run has done it")
     if accept:
         return _ask(call, path, edits.accept_schema, run_now)
-    with call.session() as session:
-        fact, _ = one_table(session, path, wants=lambda state: True)
-    if fact.problem is not None:
-        raise fact.problem
+    fact = _looked(call, path)
     columns = fact.snapshot.schema
-    if rename:
-        return _ask(call, path, lambda now: edits.rename_column(now, rename, [column.name for column in columns]), run_now)
+    if renames:
+        return _ask(call, path, lambda now: edits.rename_column(now, renames[0], [column.name for column in columns]), run_now)
     data = {"path": fact.path, "columns": [{"name": column.name, "type": column.type} for column in columns]}
     lines = [] if columns else [f"{fact.path} was never loaded: it has no columns yet"]
     return call.show(Answer(data, [View(("column", "type"), [(column.name, column.type) for column in columns])], lines))

@@ -10,12 +10,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from controller.cli.output import Answer, Output, make_output, say
 from controller.cli.progress import make_progress
 from controller.gather import Facts
 from controller.host import this_machine
 from controller.session import Session, open_session
+from glue_jobs.core.errors import UsageError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.settings import DEFAULTS, Settings, read_settings, setting_names
 from glue_jobs.core.state import TableState
@@ -31,6 +33,7 @@ MEANINGS = {
 }
 LIMIT_FIELDS = {item.name: item for item in fields(Limits)}
 OUTPUTS = ("table", "json")
+MOST = 2**31 - 1  # of what an option counts: more rows or changes than any table has, and a number that Arrow and Python's slices take
 Command = Callable[..., Any]
 
 
@@ -91,6 +94,15 @@ def with_call(command: Command, outputs: Sequence[str] = OUTPUTS) -> Command:
         return command(Call(read_settings(given, os.environ), make_output(wanted), named, wanted), **arguments)
 
     return setting_options(wrapper, outputs)
+
+
+def not_empty(context: click.Context, option: click.Parameter, text: Any) -> Any:
+    """The callback of an option or argument whose empty text says nothing; UsageError for one that is given: a shell's variable that is
+    not set would ask for something else than what was meant."""
+    if text is not None and not text.strip() and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT:
+        name = option.opts[0] if option.opts[0].startswith("-") else option.opts[0].upper()
+        raise UsageError(f"{name} is empty", "bad-argument", "give it a value, or leave it out; is a variable not set?")
+    return text
 
 
 def warn(texts: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, with_call
+from controller.cli.call import MOST, Call, not_empty, with_call
 from controller.cli.looking import Looked, cell, looking, state_data, state_text
 from controller.cli.output import Answer, View, aligned, labelled
 from controller.form import columns_apart
@@ -21,9 +21,9 @@ ARROW = " → "
 
 @click.command("diff")
 @click.argument("path")
-@click.argument("a")
-@click.argument("b", default="")
-@click.option("--limit", type=click.IntRange(0), default=SHOWN, show_default=True, metavar="N", help="So many rows of each kind.")
+@click.argument("a", callback=not_empty)
+@click.argument("b", default="", callback=not_empty)
+@click.option("--limit", type=click.IntRange(0, MOST), default=SHOWN, show_default=True, metavar="N", help="So many rows of each kind.")
 @with_call
 def diff(call: Call, path: str, a: str, b: str, limit: int) -> int:
     """Show what lies between the states A and B of the table PATH: columns, rows inserted, updated and deleted.

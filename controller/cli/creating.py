@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from controller.cli.call import Call, warn, with_call
+from controller.cli.call import Call, not_empty, warn, with_call
 from controller.cli.output import Answer, labelled
+from controller.edits import is_null
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.creation import Definition, define, read_schema, table_path
 from glue_jobs.core.errors import UsageError
@@ -24,10 +25,16 @@ CREATED = 1
 @click.argument("path")
 @click.option("--schema", required=True, metavar="TEXT|FILE", help='\'id bigint, price decimal(12,2)\', or a .json file: {"id": "bigint"}.')
 @click.option(
-    "--primary-key", default="", metavar="A,B", help="The columns by which rows are told apart; without it, rows can only be added."
+    "--primary-key", default="null", callback=not_empty, metavar="A,B",
+    help="The columns by which rows are told apart; null, as without it: rows can only be added.",
+)  # fmt: skip
+@click.option(
+    "--partition-key", metavar="TEXT", callback=not_empty,
+    help="Columns, year(c), month(c), day(c); null for none. [default: year and month of C]",
+)  # fmt: skip
+@click.option(
+    "--timestamp-column", default="", callback=not_empty, metavar="C", help="A column that inserts and updates set to their time."
 )
-@click.option("--partition-key", metavar="TEXT", help="Columns, year(c), month(c), day(c); null for none. [default: year and month of C]")
-@click.option("--timestamp-column", default="", metavar="C", help="A column that inserts and updates set to their time.")
 @with_call
 def create(call: Call, path: str, schema: str, primary_key: str, partition_key: str | None, timestamp_column: str) -> int:
     """Make an empty table at PATH, its folder in the lake: s3://bucket/prefix/schema/table/, or schema.table below --lake.
@@ -35,7 +42,8 @@ def create(call: Call, path: str, schema: str, primary_key: str, partition_key: 
     Nothing is read from raw for it: `dmslake insert`, `update` and `delete` change it, `dmslake fake` makes up rows for it. Refused where
     anything is there already; called again after a crash it goes on.
     """
-    definition = define(_schema(schema), split_key(primary_key), partition_key, timestamp_column.strip())
+    key = () if is_null(primary_key) else split_key(primary_key)
+    definition = define(_schema(schema), key, partition_key, timestamp_column.strip())
     place = table_path(path, call.settings.lake)
     with call.session() as session, translated():
         made = create_table(session.job_context("Create"), place, definition)

@@ -13,7 +13,7 @@ from typing import Any, Callable
 import click
 
 from controller.cli.call import setting_options
-from controller.cli.output import say, say_error
+from controller.cli.output import accept_any_text, say, say_error
 from glue_jobs import __version__
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.errors import DmslakeError
@@ -141,6 +141,7 @@ def cli(**_: Any) -> None:
 def run(argv: Sequence[str]) -> int:
     """Run one command line; the exit code."""
     debug = "--debug" in argv
+    accept_any_text()
     try:
         return int(cli.main(args=list(argv), prog_name="dmslake", standalone_mode=False) or 0)
     except click.exceptions.Exit as error:
@@ -155,18 +156,20 @@ def run(argv: Sequence[str]) -> int:
         _say_no_more()
         return 0
     except DmslakeError as error:
+        _say_no_more()
         return _fail(error, error, debug)
     except Exception as error:  # noqa: BLE001 - the outermost place: a person gets words, a traceback only on request
         return _fail(aws_error(error), error, debug)
 
 
 def _say_no_more() -> None:
-    """What is left to be written to a pipe without a reader goes nowhere: the end of the process writes it, and would fail again."""
+    """What is left of an answer that nobody reads, or that can't be written, goes nowhere: the end of the process writes it, and would
+    fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, one_table, warn, with_call
+from controller.cli.call import Call, not_empty, one_table, warn, with_call
 from controller.cli.confirming import confirmed
 from controller.cli.looking import need
 from controller.cli.output import Answer, View, labelled, say, size_text
@@ -36,9 +36,12 @@ FOR_GOOD = "these versions can't be brought back by anybody"
 
 @click.command()
 @click.argument("path")
-@click.option("--keys", default="", metavar="FILE", help="The keys to erase: Parquet, CSV, or a folder of Parquet.")
-@click.option("--key", default="", metavar="A,B", help="The columns by which rows are found; else the primary key.")
-@click.option("--list", "list_to", default="", metavar="FILE", help="Write every version that would be removed there, as JSON lines.")
+@click.option("--keys", default="", callback=not_empty, metavar="FILE", help="The keys to erase: Parquet, CSV, or a folder of Parquet.")
+@click.option("--key", default="", callback=not_empty, metavar="A,B", help="The columns by which rows are found; else the primary key.")
+@click.option(
+    "--list", "list_to", default="", callback=not_empty, metavar="FILE",
+    help="Write every version that would be removed there, as JSON lines.",
+)  # fmt: skip
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--resume", is_flag=True, help="Remove what an earlier erase left; no keys are given.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")

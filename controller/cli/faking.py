@@ -12,7 +12,7 @@ from controller.cli.call import Call, with_call
 from controller.cli.editing import Wish, edit_rows
 from controller.cli.looking import looking
 from controller.cli.output import Answer
-from controller.cli.reading import csv_field, print_json
+from controller.cli.reading import csv_field, print_json, put
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.printable import json_text
 from glue_jobs.core.row_edit import INSERT, ROW_ENDINGS, RowEdit
@@ -51,8 +51,7 @@ def fake(call: Call, path: str, count: int, seed: int, insert_now: bool, out: st
         kinds = [{"name": column.name, "type": column.type} for column in snapshot.schema]
         print_json({"fake": FAKED, "path": place, "columns": kinds}, rows.column_names, iter([_plain(rows)]))
         return 0
-    for line in _lines(rows):
-        click.echo(line)
+    put("".join(f"{line}\n" for line in _lines(rows)))
     return 0
 
 

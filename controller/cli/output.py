@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -17,7 +20,7 @@ from rich.table import Table
 from controller.amounts import count_text as count_text
 from controller.amounts import duration_text as duration_text
 from controller.amounts import size_text as size_text
-from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.errors import ConfigurationError, DmslakeError
 from glue_jobs.core.printable import error_lines, json_text, printable
 
 NUMBER = re.compile(r"([+−-]?\d[\d.,]*|B|[KMGT]iB|s|min|h|d)( |$)")
@@ -61,32 +64,66 @@ class Output(ABC):
         """Print it to stdout."""
 
 
+def accept_any_text() -> None:
+    """Have stdout and stderr take every text: what the locale's encoding lacks is escaped, and a closed stream's text goes nowhere."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the shell: >&-
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def printing(*, for_programs: bool = False) -> Iterator[TextIO]:
+    """stdout; within it, text that can't be written is a ConfigurationError, code not-printed. for_programs: in UTF-8 whatever the locale
+    says, as JSON must be, and as dmslake reads CSV."""
+    stream = sys.stdout
+    try:
+        if for_programs and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        yield stream
+        stream.flush()
+    except BrokenPipeError:  # nobody reads any more, which is no failure
+        raise
+    except OSError as error:
+        raise ConfigurationError(
+            f"the answer could not be printed: {error.strerror or error}; what was done stands",
+            "not-printed",
+            "make room where the output goes; `dmslake status` and `dmslake history` show what was done",
+        ) from error
+
+
 class JsonOutput(Output):
     """One JSON document per command."""
 
     def show(self, answer: Answer) -> None:
-        print(json_text(answer.data, indent=2), flush=True)
+        with printing(for_programs=True) as stream:
+            print(json_text(answer.data, indent=2), file=stream)
 
 
 class TextOutput(Output):
     """Tables and lines; in a pipe without frames, colours or wrapping, so that grep and awk work."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stdout
+        self._stream = stream
 
     def show(self, answer: Answer) -> None:
+        with printing() as stdout:
+            self._print(answer, self._stream or stdout)
+
+    def _print(self, answer: Answer, stream: TextIO) -> None:
         for line in answer.title:
-            print(printable(line), file=self._stream)
+            print(printable(line), file=stream)
         for view in answer.views:
             if not view.rows:
                 continue
-            if self._stream.isatty():
-                _print_framed(view, self._stream)
+            if stream.isatty():
+                _print_framed(view, stream)
             else:
-                print("\n".join(aligned(view)), file=self._stream)
+                print("\n".join(aligned(view)), file=stream)
         for line in answer.lines:
-            print(printable(line), file=self._stream)
-        self._stream.flush()
+            print(printable(line), file=stream)
 
 
 def aligned(view: View) -> list[str]:

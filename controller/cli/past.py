@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, one_table, warn, with_call
+from controller.cli.call import MOST, Call, not_empty, one_table, warn, with_call
 from controller.cli.change_text import change_lines, change_views
 from controller.cli.output import Answer, View, labelled
 from controller.cli.show_staged import check_rows_file, find_staged, show_staged, write_rows
@@ -35,7 +35,7 @@ COLUMNS = ("change", "time (UTC)", "epoch", "kind", "to", "ins", "upd", "del", "
 
 @click.command()
 @click.argument("path")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="So many changes, the newest.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, metavar="N", help="So many changes, the newest.")
 @click.option("--all", "all_changes", is_flag=True, help="All changes.")
 @with_call
 def history(call: Call, path: str, limit: int, all_changes: bool) -> int:
@@ -130,7 +130,10 @@ def _answer(change: PastChange) -> dict[str, Any]:
 @click.command()
 @click.argument("path")
 @click.argument("change")
-@click.option("--rows", default="", metavar="FILE", help="Write the row changes that a staged change keeps to FILE.parquet or FILE.csv.")
+@click.option(
+    "--rows", default="", callback=not_empty, metavar="FILE",
+    help="Write the row changes that a staged change keeps to FILE.parquet or FILE.csv.",
+)  # fmt: skip
 @with_call
 def show(call: Call, path: str, change: str, rows: str) -> int:
     """Show one change of the table PATH: what it took, what it did, and how to undo it or go back to it; of a staged one what it would

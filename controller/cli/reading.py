@@ -6,7 +6,6 @@ import csv
 import functools
 import importlib
 import itertools
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,9 +13,9 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, warn, with_call
+from controller.cli.call import MOST, Call, not_empty, warn, with_call
 from controller.cli.looking import Looked, cell, looking, need, state_data, state_text
-from controller.cli.output import Answer, View
+from controller.cli.output import Answer, View, printing
 from controller.pages.life import split_key
 from glue_jobs.core.errors import UsageError, to_install
 from glue_jobs.core.printable import json_text
@@ -32,9 +31,9 @@ Rows = Iterator[list[tuple[Any, ...]]]
 
 @dataclass(frozen=True)
 class Versions:
-    """Which row versions are wanted. key: values as text, '' for every key; at: a time of the source, None for all times."""
+    """Which row versions are wanted. key: values as text, None for every key; at: a time of the source, None for all times."""
 
-    key: str = ""
+    key: str | None = None
     at: datetime | None = None
 
 
@@ -62,17 +61,24 @@ class Question:
 
 @click.command("read")
 @click.argument("path")
-@click.option("--as-of", default="", metavar="CHANGE|previous|TIME", help="The table as it was then; else as it is now.")
 @click.option(
-    "--limit", type=click.IntRange(1), metavar="N", help=f"So many rows at most. [default: {SHOWN} for table, all for json and csv]"
+    "--as-of", default="", callback=not_empty, metavar="CHANGE|previous|TIME", help="The table as it was then; else as it is now."
 )
-@click.option("--where", default="", metavar="CONDITION", help="Only rows for which this SQL condition (DuckDB's) is true; times are UTC.")
-@click.option("--columns", default="", metavar="A,B", help="Only these columns, comma separated as in CSV.")
+@click.option(
+    "--limit", type=click.IntRange(1, MOST), metavar="N", help=f"So many rows at most. [default: {SHOWN} for table, all for json and csv]"
+)
+@click.option(
+    "--where", default="", callback=not_empty, metavar="CONDITION",
+    help="Only rows for which this SQL condition (DuckDB's) is true; times are UTC.",
+)  # fmt: skip
+@click.option("--columns", default="", callback=not_empty, metavar="A,B", help="Only these columns, comma separated as in CSV.")
 @click.option("--count", is_flag=True, help="Count the rows.")
 @click.option("--sum", "sums", multiple=True, metavar="COLUMN", help="Add up a column; may be given more than once.")
 @click.option("--history", "is_history", is_flag=True, help="The row versions of its history table, in place of its rows.")
-@click.option("--key", default="", metavar="VALUE[,VALUE]...", help="With --history: the versions of this primary key, in their order.")
-@click.option("--at", default="", metavar="TIME", help="With --history: the versions that were valid at this time of the source.")
+@click.option("--key", metavar="VALUE[,VALUE]...", help="With --history: the versions of this primary key, in their order.")
+@click.option(
+    "--at", default="", callback=not_empty, metavar="TIME", help="With --history: the versions that were valid at this time of the source."
+)
 @functools.partial(with_call, outputs=OUTPUTS)
 def read(
     call: Call,
@@ -84,7 +90,7 @@ def read(
     count: bool,
     sums: tuple[str, ...],
     is_history: bool,
-    key: str,
+    key: str | None,
     at: str,
 ) -> int:
     """Print rows of the table PATH, as it is or as it was.
@@ -106,9 +112,9 @@ def read(
     return 0
 
 
-def _versions(is_history: bool, key: str, at: str) -> Versions | None:
+def _versions(is_history: bool, key: str | None, at: str) -> Versions | None:
     if not is_history:
-        if key or at:
+        if key is not None or at:
             raise UsageError("--key and --at are about row versions", "bad-argument", "give --history too, or --where")
         return None
     moment = parse_to(at) if at else None
@@ -151,7 +157,7 @@ class _Reading:
         past: Any = importlib.import_module("glue_jobs.spark.past")
         chosen: Any = importlib.import_module("glue_jobs.spark.history_rows")
         wanted = self.question.versions or Versions()
-        key = split_key(wanted.key, len(history.primary_key)) if wanted.key else ()
+        key = () if wanted.key is None else split_key(wanted.key, len(history.primary_key))
         table = past.past_history(self.looked.place, self.path, self.snapshot, history, wanted.at)
         rows: Iterable[Any] = chosen.versions_for(table, key, wanted.at) if key or wanted.at else table.batches()
         return rows
@@ -221,25 +227,26 @@ def begun(rows: Rows) -> Rows:
 
 def print_json(head: dict[str, Any], columns: Sequence[str], rows: Rows) -> None:
     """One document whose last member is `rows`; written as the rows come, and safe to print."""
-    out = sys.stdout
-    out.write(json_text(head)[:-1] + ', "rows": [')
+    put(json_text(head)[:-1] + ', "rows": [')
     start = "\n"
-    for piece in rows:
-        for row in piece:
-            out.write(start + json_text(dict(zip(columns, row))))
-            start = ",\n"
-    out.write("\n]}\n")
-    out.flush()
+    for piece in filter(None, rows):
+        put(start + ",\n".join(json_text(dict(zip(columns, row))) for row in piece))
+        start = ",\n"
+    put("\n]}\n")
 
 
 def print_csv(columns: Sequence[str], rows: Rows) -> None:
     """A line of names, then the rows as they come."""
-    out = sys.stdout
     if columns:
-        out.write(",".join(map(csv_field, columns)) + "\n")
+        put(",".join(map(csv_field, columns)) + "\n")
     for piece in rows:
-        out.writelines(",".join(map(csv_field, row)) + "\n" for row in piece)
-    out.flush()
+        put("".join(",".join(map(csv_field, row)) + "\n" for row in piece))
+
+
+def put(text: str) -> None:
+    """Print for programs. Reading the rows stays outside: an error of theirs is none of stdout."""
+    with printing(for_programs=True) as stream:
+        stream.write(text)
 
 
 def csv_field(value: Any) -> str:

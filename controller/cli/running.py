@@ -70,9 +70,11 @@ def show_plan(call: Call) -> int:
 def run_and_show(call: Call, stage: bool = False) -> int:
     """Run and print the report; its exit code."""
     with call.session() as session:
-        _, report = session.run(stage=stage)
+        planned, report = session.run(stage=stage)
     warn((*without_effect(call), *report.warnings))
-    call.output.show(Answer(report.to_dict(), [View(REPORT_COLUMNS, [report_row(table) for table in report.tables])], report_lines(report)))
+    idle = {table.path for table in report.tables if table.outcome == "inactive"}
+    lines = report_lines(report, [(table.path, table.has_key) for table in planned.tables if table.path in idle])
+    call.output.show(Answer(report.to_dict(), [View(REPORT_COLUMNS, [report_row(table) for table in report.tables])], lines))
     return report.exit_code
 
 
@@ -119,7 +121,7 @@ def _plan_lines(planned: RunPlan) -> list[str]:
         if table.problem
         for line in problem_lines(table.path, table.action, table.problem.message, table.problem.todo)
     ]
-    lines += activate_lines([table.path for table in planned.tables if table.action == "inactive"])
+    lines += activate_lines([(table.path, table.has_key) for table in planned.tables if table.action == "inactive"])
     return [*lines, "", f"{len(planned.runs)} run(s) would be started for {sum(len(run.paths) for run in planned.runs)} table(s)"]
 
 
@@ -135,8 +137,8 @@ def report_row(table: TableReport) -> list[str]:
     return [table.path, table.action, table.outcome, *counts, count_text(table.table_rows), files, seconds, change]
 
 
-def report_lines(report: RunReport) -> list[str]:
-    """What stands below the report's table."""
+def report_lines(report: RunReport, idle: Sequence[tuple[str, bool]] = ()) -> list[str]:
+    """What stands below the report's table. idle: the tables that are not kept up, as `activate_lines` takes them."""
     lines: list[str] = []
     for table in report.tables:
         if table.error is not None:
@@ -146,7 +148,7 @@ def report_lines(report: RunReport) -> list[str]:
             behind = f"the Glue table does not have the change {table.catalog_pending} yet"
             lines.append(f"catalog: {table.path}: {behind}; each run tries again")
     lines += staged_lines(report)
-    lines += activate_lines([table.path for table in report.tables if table.outcome == "inactive"])
+    lines += activate_lines(idle)
     totals = report.totals
     outcomes = ", ".join(f"{totals[name]} {name}" for name in totals if name in {table.outcome for table in report.tables})
     rows = f"{totals['inserted']:,} inserted, {totals['updated']:,} updated, {totals['deleted']:,} deleted"
@@ -160,9 +162,11 @@ def staged_lines(report: RunReport) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def activate_lines(paths: Sequence[str]) -> list[str]:
-    """How to activate the tables that are not."""
-    if not paths:
-        return []
-    commands = [f"  dmslake activate {shlex.quote(path)} --primary-key id" for path in paths]
-    return ["", "to have a table kept up, name its key columns (id is an example):", *commands]
+def activate_lines(tables: Sequence[tuple[str, bool]]) -> list[str]:
+    """How to activate the tables that are not: (path, whether its key is known), as it is of one that was loaded, or whose item names it.
+    Of such a one the pasted command must not change the key."""
+    commands = [(f"  dmslake activate {shlex.quote(path)}", has_key) for path, has_key in tables]
+    known = [command for command, has_key in commands if has_key]
+    new = [f"{command} --primary-key id" for command, has_key in commands if not has_key]
+    lines = ["", "to have a table kept up with the key that it has:", *known] if known else []
+    return lines + (["", "to have a table kept up, name its key columns (id is an example):", *new] if new else [])

@@ -66,10 +66,10 @@ def _storage_row(table: TableStatus, kept: Storage) -> list[str]:
 def _lines(tables: Sequence[TableStatus]) -> list[str]:
     lines: list[str] = []
     for table in tables:
-        error = (table.last_run or {}).get("error")
+        error = table.last_error
         if table.problem is not None:
             lines += problem_lines(table.path, table.state, table.problem.message, table.problem.todo)
-        elif isinstance(error, dict):
+        elif error is not None:
             lines += problem_lines(table.path, "the last run failed", str(error.get("message", "")), str(error.get("todo", "")))
         elif table.state in ("paused", "reload-waits", "unfinished", "truncate-due"):
             lines.append(f"{table.path}: {table.reason}")
@@ -77,4 +77,4 @@ def _lines(tables: Sequence[TableStatus]) -> list[str]:
             lines.append(f"{table.path}: {unfinished_text(table.erasing)}: `dmslake erase {shlex.quote(table.path)} --resume`")
         if table.raw_files_gone and table.state != "truncate-due":
             lines.append(f"{table.path}: {table.raw_files_gone}")
-    return lines + activate_lines([table.path for table in tables if table.state == "inactive"])
+    return lines + activate_lines([(table.path, bool(table.head or table.primary_key)) for table in tables if table.state == "inactive"])

@@ -6,7 +6,7 @@ import click
 
 from controller import edits
 from controller.cli.asking import write_edit
-from controller.cli.call import Call, one_table, warn, with_call
+from controller.cli.call import Call, not_empty, one_table, warn, with_call
 from controller.cli.output import Answer, View
 from controller.cli.running import activate_lines
 from controller.gather import Facts
@@ -26,8 +26,8 @@ def tables(call: Call) -> int:
     rows = [
         [str(_data(fact)[name] or "") for name in ("path", "state", "primary_key", "partition_key", "out_path")] for fact in gathered.tables
     ]
-    idle = [fact.path for fact in gathered.tables if fact.state and fact.state.has_source and not fact.state.active]
-    lines = activate_lines(idle)
+    idle = [fact.state for fact in gathered.tables if fact.state and fact.state.has_source and not fact.state.active]
+    lines = activate_lines([(str(state.path), bool(state.head or state.primary_key)) for state in idle])
     return call.show(Answer(data, [View(("table", "state", "primary key", "partition key", "lake table"), rows)], lines))
 
 
@@ -63,8 +63,11 @@ def _word(state: TableState) -> str:
 
 @click.command()
 @click.argument("path")
-@click.option("--primary-key", metavar="A,B", help="The columns that identify a row; null: none, then inserts are only appended.")
-@click.option("--partition-key", metavar="C", help="Columns or year(c), month(c), day(c), comma separated; null: none.")
+@click.option(
+    "--primary-key", metavar="A,B", callback=not_empty,
+    help="The columns that identify a row; null: none, then inserts are only appended.",
+)  # fmt: skip
+@click.option("--partition-key", metavar="C", callback=not_empty, help="Columns or year(c), month(c), day(c), comma separated; null: none.")
 @with_call
 def activate(call: Call, path: str, primary_key: str | None, partition_key: str | None) -> int:
     """Have the table PATH kept up: loaded, and every change applied, by each run. Lifts a pause too."""

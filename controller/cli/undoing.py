@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, Command, warn, with_call
+from controller.cli.call import Call, Command, not_empty, warn, with_call
 from controller.cli.output import Answer, View, problem_lines, say
 from controller.cli.running import REPORT_COLUMNS, report_lines, report_row, split_paths, without_effect
 from controller.cli.undo_text import MANY_COLUMNS, MANY_OPTIONAL, done_lines, many_row, short_line, show_one, undo_dict
@@ -32,9 +32,14 @@ def _common(command: Command) -> Command:
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--to", default="", metavar="CHANGE|previous|TIME", help="This change stays: an id, that before the last, or as of a time.")
-@click.option("--undo", default="", metavar="CHANGE", help="This change goes, with all later ones.")
-@click.option("--all", "all_tables", is_flag=True, help="All loaded tables below --raw; with --to TIME.")
+@click.option(
+    "--to", default="", callback=not_empty, metavar="CHANGE|previous|TIME",
+    help="This change stays: an id, that before the last, or as of a time.",
+)  # fmt: skip
+@click.option("--undo", default="", callback=not_empty, metavar="CHANGE", help="This change goes, with all later ones.")
+@click.option(
+    "--all", "all_tables", is_flag=True, help="All loaded tables below --raw, and those without source below --lake; with --to TIME."
+)
 @click.option("--skip", is_flag=True, help="Keep the cursor: the raw files of what is undone are left out for good.")
 @_common
 @with_call
@@ -53,7 +58,7 @@ def rollback(call: Call, paths: tuple[str, ...], to: str, undo: str, all_tables:
 
 @click.command()
 @click.argument("path")
-@click.argument("change", required=False, default="")
+@click.argument("change", required=False, default="", callback=not_empty)
 @_common
 @with_call
 def reapply(call: Call, path: str, change: str, resume: bool, dry_run: bool) -> int:
@@ -100,7 +105,7 @@ def _plan(session: Session, paths: Sequence[str], wish: Wish) -> list[TableUndo]
     facts = gathered.tables
     if not paths:
         warn(left_out(facts))
-        facts = tuple(loaded_in_scope(facts, gathered.scope))
+        facts = tuple(loaded_in_scope(facts, gathered.scope, session.settings.lake))
     with translated():
         return plan_undos(session.clients.s3, facts, wish)
 

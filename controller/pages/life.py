@@ -30,11 +30,11 @@ class Found:
 
 
 def split_key(text: str, width: int) -> tuple[str, ...]:
-    """The values of a key of so many columns; a single one is taken as it is. UsageError for what is no CSV."""
+    """The values of a key of so many columns, one at least; a single one is taken as it is. UsageError for what is no CSV."""
     if width == 1:
         return (text,)
     try:
-        return tuple(next(csv.reader([text]), []))
+        return tuple(next(csv.reader([text]), [])) or ("",)
     except csv.Error as error:
         raise UsageError(f"{text!r} can't be read as CSV: {error}", "bad-key", "put a value that holds a comma in double quotes") from error
 

@@ -94,7 +94,8 @@ def _standing(fact: Facts, status: TableStatus) -> tuple[str, str, str]:
         told = "`dmslake " in status.reason  # of a pause by a rollback or a staged change
         return "paused", status.reason, "" if told else f"`dmslake activate {state.path.in_shell}` lets it go on"
     if status.state == "inactive":
-        return "inactive", _why_inactive(state), f"`dmslake activate {state.path.in_shell} --primary-key COLUMNS`"
+        key = "" if state.head or state.primary_key else " --primary-key COLUMNS"
+        return "inactive", _why_inactive(state), f"`dmslake activate {state.path.in_shell}{key}`"
     if status.state in BEHIND or status.state == WAITING or status.pending_files:
         return "behind", status.reason or _pending(status), ""
     if status.state == "unread":
@@ -112,10 +113,8 @@ def _pending(status: TableStatus) -> str:
 
 
 def _failed(status: TableStatus) -> str:
-    error = (status.last_run or {}).get("error")
-    if status.is_bad or not isinstance(error, dict):
-        return ""
-    return str(error.get("message", "")) or "without a message"
+    error = None if status.is_bad else status.last_error
+    return "" if error is None else str(error.get("message", "")) or "without a message"
 
 
 def _notices(status: TableStatus) -> list[str]:

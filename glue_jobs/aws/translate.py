@@ -50,6 +50,10 @@ def aws_error(error: BaseException) -> DmslakeError:
         return _of_answer(error)
     if isinstance(error, BotoCoreError):
         return _of_no_answer(error)
+    if isinstance(error, ValueError) and str(error).startswith("Invalid endpoint"):  # botocore has no type of its own for it
+        return ConfigurationError(
+            f"{error}", "endpoint", "write AWS_ENDPOINT_URL, or that of one service, as http://HOST:PORT or https://HOST"
+        )
     return DmslakeError(f"{type(error).__name__}: {error}", "unexpected", "this is a defect: report it with the log")
 
 

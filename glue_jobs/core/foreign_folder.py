@@ -45,7 +45,8 @@ def data_files(listing: Mapping[str, RawFile], lake: S3Uri) -> tuple[dict[str, R
             where=str(lake),
             expected="the Parquet files of the table",
             found=f"{len(listing)} object(s) that readers pass over" if listing else "nothing",
-            todo="give the folder by --out-path s3://bucket/prefix/table/ (it is kept in the item's out_path), or load the table anew",
+            todo="with --no-source correct the table's path, which is its folder; else give the folder by --out-path "
+            "s3://bucket/prefix/table/ (it is kept in the item's out_path), or load the table anew",
         )
     return files, tuple(sorted(set(listing) - set(files)))
 

@@ -34,7 +34,8 @@ def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: 
     if state.catalog_pending:
         return Finish(f"the catalog step of change {state.catalog_pending} was not finished")
     if state.has_source and not state.active:
-        return Rest("inactive", f"ActiveFlag is not true; `dmslake activate {state.path.in_shell} --primary-key …`")
+        key = "" if state.head or state.primary_key else " --primary-key …"
+        return Rest("inactive", f"ActiveFlag is not true; `dmslake activate {state.path.in_shell}{key}`")
     if state.paused:
         return Rest("paused", state.paused)
     if state.blocked and _is_as_then(state.blocked, state, listing):

@@ -44,6 +44,8 @@ def client_error(code: str, status: int = 400, operation: str = "PutObject") -> 
         (boto.ReadTimeoutError(endpoint_url="http://h:1"), RetryLater, "connection"),
         (boto.IncompleteReadError(actual_bytes=1, expected_bytes=2), RetryLater, "connection"),
         (boto.ParamValidationError(report="r"), ConfigurationError, "boto3"),
+        (ValueError("Invalid endpoint: h:1"), ConfigurationError, "endpoint"),
+        (ValueError("another"), DmslakeError, "unexpected"),
         (RuntimeError("x"), DmslakeError, "unexpected"),
     ],
 )
@@ -89,6 +91,14 @@ def test_a_server_that_is_not_there_is_a_configuration_error(environment: dict[s
 
     with pytest.raises(ConfigurationError, match=r"127\.0\.0\.1:9.*\n.*AWS_ENDPOINT_URL"), translated():
         clients.s3.list_buckets()
+
+
+def test_an_endpoint_without_http_is_a_configuration_error(environment: dict[str, str]) -> None:
+    """It is said as it was given, with the variable and the form that is expected."""
+    with pytest.raises(ConfigurationError, match=r"localhost:9\n.*AWS_ENDPOINT_URL.*http://HOST:PORT") as caught:
+        assert make_clients({**environment, "AWS_ENDPOINT_URL": "localhost:9"}).s3
+
+    assert (caught.value.code, caught.value.exit_code) == ("endpoint", 3)
 
 
 def test_a_missing_bucket_is_named(s3: Any) -> None:

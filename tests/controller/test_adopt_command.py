@@ -105,6 +105,15 @@ def test_a_table_without_source_gets_an_item(past_world: PastWorld, lake_command
     assert f"activate {path}" not in listed
 
 
+def test_an_empty_folder_without_source_is_corrected_by_its_path(past_world: PastWorld, lake_command: Command) -> None:
+    """--out-path goes with a source only: the way out names it for that case, and the path for this one."""
+    done = lake_command("adopt", f"{past_world.aws.lake}reports/nothing/", "--no-source", "--primary-key", "id", "--dry-run")
+
+    assert done.code == 1
+    assert "the folder holds no data file" in done.err
+    assert "with --no-source correct the table's path, which is its folder; else give the folder by --out-path" in done.err
+
+
 def test_keys_that_come_twice_are_named(sample: LakeTable, past_world: PastWorld, lake_command: Command) -> None:
     """With the files that hold them; the dry run finds them, and the run refuses."""
     put(past_world, f"{sample.out_path}twice.parquet", {"Op": ["U", "I"], "id": [2, 7], "name": ["two", "seven"]})

@@ -80,6 +80,19 @@ def test_tables_lists_new_ones_with_their_activate_line(served: World, dmslake: 
     assert served.item(ORDERS)["ActiveFlag"] == "false"
 
 
+@pytest.mark.parametrize("words", [("tables",), ("status",), ("plan",), ("run",)], ids=" ".join)
+def test_the_line_for_a_table_that_was_kept_up_leaves_its_key(served: World, dmslake: Dmslake, words: tuple[str, ...]) -> None:
+    """Pasted, it activates the table and changes nothing else of the item."""
+    create_jobs(served)
+    served.put_loaded(ORDERS, LOAD, ActiveFlag="false", PrimaryKey="order_no")
+    before = served.item(ORDERS)
+
+    (line,) = [line for line in dmslake(*words).out.splitlines() if line.startswith("  dmslake activate")]
+    dmslake(*shlex.split(line)[1:])
+
+    assert served.item(ORDERS) == {**before, "ActiveFlag": "true"}
+
+
 def test_tables_as_json(served: World, dmslake: Dmslake) -> None:
     """One document with every table, loaded, blocked or unreadable."""
     served.put_raw(ORDERS, LOAD)
@@ -341,7 +354,8 @@ def test_status_writes_nothing(served: World, dmslake: Dmslake) -> None:
 )
 def test_requests_are_written(served: World, dmslake: Dmslake, words: tuple[str, ...], request_text: str) -> None:
     """The attribute Request is set, nothing else; the next command is named."""
-    served.put_loaded(ORDERS, LOAD)
+    code = {"widen": "widening-needs-a-word", "schema-accept": "rename-or-drop-and-add"}.get(request_text, "type-changed")
+    served.put_loaded(ORDERS, LOAD, Blocked=json.dumps({**json.loads(BLOCK), "code": code}))
     before = served.item(ORDERS)
 
     done = dmslake(words[0], str(ORDERS), *words[1:])
@@ -355,9 +369,66 @@ def test_repartition_sets_the_key(served: World, dmslake: Dmslake) -> None:
     """PartitionKey and request together."""
     served.put_loaded(ORDERS, LOAD)
 
-    dmslake("repartition", str(ORDERS), "--partition-key", "month(day)")
+    dmslake("repartition", str(ORDERS), "--partition-key", "month(name) as month")
 
-    assert (served.item(ORDERS)["PartitionKey"], served.item(ORDERS)["Request"]) == ("month(day)", "repartition")
+    assert (served.item(ORDERS)["PartitionKey"], served.item(ORDERS)["Request"]) == ("month(name) as month", "repartition")
+
+
+def test_repartition_by_no_column_of_the_table_is_refused(served: World, dmslake: Dmslake) -> None:
+    """At once, with the columns that it has; the item stays."""
+    served.put_loaded(ORDERS, LOAD)
+    before = served.item(ORDERS)
+
+    done = dmslake("repartition", str(ORDERS), "--partition-key", "nosuch")
+
+    assert (done.code, served.item(ORDERS)) == (2, before)
+    assert "names the column 'nosuch'" in done.err
+    assert "id, name" in done.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("activate", "PATH", "--primary-key", ""),
+        ("activate", "PATH", "--partition-key", " "),
+        ("repartition", "PATH", "--partition-key", ""),
+        ("adopt", "PATH", "--primary-key", ""),
+        ("adopt", "PATH", "--partition-key", ""),
+        ("adopt", "PATH", "--load-date", ""),
+        ("create", "shop.made", "--schema", "id int", "--primary-key", ""),
+        ("create", "shop.made", "--schema", "id int", "--partition-key", ""),
+        ("read", "PATH", "--as-of", ""),
+        ("read", "PATH", "--where", " "),
+        ("read", "PATH", "--columns", ""),
+        ("read", "PATH", "--history", "--at", ""),
+        ("diff", "PATH", "", HEAD),
+        ("diff", "PATH", HEAD, ""),
+        ("show", "PATH", HEAD, "--rows", ""),
+        ("erase", "PATH", "--keys", "k.csv", "--key", ""),
+        ("erase", "PATH", "--keys", "k.csv", "--list", ""),
+        ("apply", "PATH", "--key", "id", "--deletes", "", "--updates", "u.csv"),
+        ("rollback", "PATH", "--to", "", "--undo", HEAD),
+        ("reapply", "PATH", ""),
+    ],
+    ids=" ".join,
+)
+def test_an_empty_value_is_no_answer(served: World, dmslake: Dmslake, words: tuple[str, ...]) -> None:
+    """A variable that is not set would take a key away, or ask for something else: the call is wrong, and nothing is changed."""
+    served.put_loaded(ORDERS, LOAD, PartitionKey="name")
+    before = served.item(ORDERS)
+
+    done = dmslake(*(str(ORDERS) if word == "PATH" else word for word in words))
+
+    assert (done.code, done.out, served.item(ORDERS)) == (2, "", before)
+    assert " is empty" in done.err
+
+
+@pytest.mark.parametrize("words", [("read",), ("read", "--history"), ("history",), ("diff", HEAD)], ids=" ".join)
+def test_a_limit_beyond_all_numbers_is_a_wrong_call(dmslake: Dmslake, words: tuple[str, ...]) -> None:
+    """Nothing could count so far."""
+    done = dmslake(words[0], str(ORDERS), *words[1:], "--limit", "99999999999999999999")
+
+    assert (done.code, "'--limit'" in done.err, "defect" in done.err) == (2, True, False)
 
 
 def test_run_option_runs_the_table(served: World, dmslake: Dmslake) -> None:
@@ -391,11 +462,15 @@ def test_schema_of_an_unloaded_table(served: World, dmslake: Dmslake) -> None:
 
 
 def test_schema_takes_one_answer(served: World, dmslake: Dmslake) -> None:
-    """--accept and --rename exclude each other; a column that isn't there can't be renamed."""
+    """--accept and --rename exclude each other, as two renames do; a column that isn't there can't be renamed."""
     served.put_loaded(ORDERS, LOAD)
+    before = served.item(ORDERS)
 
     assert dmslake("schema", "orders", "--accept", "--rename", "a=b").code == 2
     assert dmslake("schema", "orders", "--rename", "missing=b").code == 2
+    assert dmslake("schema", "orders", "--rename", "id=number", "--rename", "name=title").code == 2
+    assert dmslake("schema", "orders", "--rename", "").code == 2
+    assert served.item(ORDERS) == before
 
 
 def test_schema_of_a_damaged_history(served: World, dmslake: Dmslake) -> None:
@@ -629,6 +704,45 @@ def test_a_reader_that_has_gone_is_no_failure(words: tuple[str, ...], with_error
     os.close(writer)
 
     assert (done.returncode, done.stderr or "") == (0, "")
+
+
+def in_a_process(*words: str, stdout: Any = subprocess.PIPE, shell: str = "", **variables: str) -> subprocess.CompletedProcess[bytes]:
+    """A command line with a stdout of its own. shell: a redirection that a shell does before."""
+    words = (sys.executable, "-m", "controller.cli", *words)
+    line = ["sh", "-c", f"exec {shlex.join(words)} {shell}"]
+    environment = {**os.environ, **variables}
+    return subprocess.run(line, stdout=stdout, stderr=subprocess.PIPE, env=environment, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("words", [("settings",), ("settings", "--output", "json")], ids=" ".join)
+def test_an_answer_that_can_not_be_printed_is_no_crash(words: tuple[str, ...]) -> None:
+    """Of a full disk: what was done stands, which is said; exit code 3, not that of a defect or of a table that failed."""
+    with open("/dev/full", "wb") as full:
+        done = in_a_process(*words, stdout=full)
+
+    first, *rest = done.stderr.decode().splitlines()
+    assert (done.returncode, len(rest)) == (3, 1), done.stderr
+    assert first.startswith("dmslake: the answer could not be printed: ")
+    assert first.endswith("; what was done stands")
+
+
+@pytest.mark.parametrize("words", [("settings",), ("settings", "--output", "json")], ids=" ".join)
+def test_a_closed_output_is_no_crash(words: tuple[str, ...]) -> None:
+    """As of `dmslake settings >&-`: nobody wants the answer."""
+    done = in_a_process(*words, shell=">&-")
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_locale_without_the_characters_of_an_answer_is_no_crash() -> None:
+    """People see them escaped; JSON is UTF-8 whatever the locale, and reads back."""
+    words = ("settings", "--raw", "s3://bucket/gr\u00f6\u2212\U0001f600/")
+    people = in_a_process(*words, PYTHONIOENCODING="latin-1")
+    programs = in_a_process(*words, "--output", "json", PYTHONIOENCODING="latin-1")
+
+    assert (people.returncode, people.stderr, programs.returncode, programs.stderr) == (0, b"", 0, b"")
+    assert "s3://bucket/gr\u00f6\\u2212\\U0001f600/" in people.stdout.decode("latin-1")
+    assert words[2] in [setting["value"] for setting in json.loads(programs.stdout.decode("utf-8"))["settings"]]
 
 
 def test_help_and_version(dmslake: Dmslake) -> None:

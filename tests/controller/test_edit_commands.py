@@ -109,6 +109,7 @@ def test_what_can_not_be_done_is_said(past_world: PastWorld, lake_command: Comma
         (1, "there is a table already"): ["create", path, "--schema", SCHEMA],
         (2, "none.json can't be read"): ["create", new, "--schema", str(tmp_path / "none.json")],
         (2, "the key column 'nope'"): ["create", new, "--schema", SCHEMA, "--primary-key", "nope"],
+        (2, "--primary-key is empty"): ["create", new, "--schema", SCHEMA, "--primary-key", ""],
     }
     for (code, said), words in refused.items():
         done = lake_command(*words)
@@ -119,7 +120,8 @@ def test_what_can_not_be_done_is_said(past_world: PastWorld, lake_command: Comma
     for name in ("json", "jsonl", "parquet"):
         assert lake_command("fake", path, "--rows", "1", "--out", str(tmp_path / f"f.{name}")).code == 0
         assert lake_command("insert", path, "--rows", str(tmp_path / f"f.{name}"), "--dry-run").code == 0
-    assert lake_command("create", new, "--schema", str(file), "--database", "").code == 0
+    made = lake_command("create", new, "--schema", str(file), "--primary-key", "null", "--database", "")
+    assert (made.code, "null: rows can only be added" in made.out) == (0, True)
     assert table.item()["Head"] == before
 
 

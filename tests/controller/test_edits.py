@@ -13,6 +13,7 @@ from controller import edits
 from controller.cli.running import activate_lines
 from controller.edits import Edit
 from glue_jobs.core.errors import UsageError
+from glue_jobs.core.schema import Column
 from glue_jobs.core.state import TableState, read_state
 from tests.controller.world import HEAD, LAKE, item_of, table_path
 
@@ -21,6 +22,11 @@ ORDERS = table_path()
 
 def state(**attributes: Any) -> TableState:
     return read_state(item_of(ORDERS, **attributes))
+
+
+def blocked(code: str, **attributes: Any) -> TableState:
+    """A loaded table that waits for a person."""
+    return state(Head=HEAD, Blocked=json.dumps({"code": code, "message": "m", "todo": "t", "signature": ""}), **attributes)
 
 
 def new(**attributes: Any) -> TableState:
@@ -41,13 +47,13 @@ def test_commands_can_be_pasted_whatever_the_table_is_called() -> None:
     path = table_path("a `b` $(c) 'd'", "o'x")
     odd = read_state(item_of(path, ActiveFlag="false", Head=HEAD))
 
-    made = [edits.deactivate(odd), edits.widen(odd), edits.unblock(odd, ())]
-    lines = [*(edit.lines[-1] for edit in made), activate_lines([str(path)])[-1]]
+    made = [edits.deactivate(odd), edits.repartition(odd, None), edits.unblock(odd, ())]
+    lines = [*(edit.lines[-1] for edit in made), activate_lines([(str(path), False)])[-1], activate_lines([(str(path), True)])[-1]]
     with pytest.raises(UsageError) as raised:
         edits.activate(odd, None, "year(order date)", LAKE)
 
     pasted = [shlex.split(line[line.index("dmslake ") :]) for line in (*lines, raised.value.todo)]
-    assert [words[2] for words in pasted] == [str(path)] * 5
+    assert [words[2] for words in pasted] == [str(path)] * 6
     assert pasted[-1] == ["dmslake", "repartition", str(path), "--partition-key", "year(order date)"]
 
 
@@ -79,18 +85,30 @@ def test_activate_fills_a_missing_out_path() -> None:
         edits.activate(new(out_path=None), "id", None, "")
 
 
-@pytest.mark.parametrize("key", ["a,,b", "a,a", ",", "a,"])
+def test_the_line_that_activates_a_table_with_a_key_leaves_the_key() -> None:
+    """The example of a key is for tables that have none yet; pasted for another one it would change that key."""
+    lines = activate_lines([("a/b/c/", True), ("a/b/d/", False), ("a/b/e/", True)])
+
+    assert [line.strip() for line in lines if "dmslake" in line] == [
+        "dmslake activate a/b/c/", "dmslake activate a/b/e/", "dmslake activate a/b/d/ --primary-key id"
+    ]  # fmt: skip
+    assert activate_lines([]) == []
+
+
+@pytest.mark.parametrize("key", ["a,,b", "a,a", ",", "a,", "", " "])
 def test_activate_refuses_a_key(key: str) -> None:
-    """Empty and repeated columns are no key."""
+    """Empty and repeated columns are no key, and an empty text does not take the key away: it may be a variable that is not set."""
     with pytest.raises(UsageError, match="--primary-key"):
         edits.activate(new(), key, None, LAKE)
 
 
-@pytest.mark.parametrize("key", ["hour(x)", "a,a", "a("])
+@pytest.mark.parametrize("key", ["hour(x)", "a,a", "a(", "", " "])
 def test_activate_refuses_a_partition_key(key: str) -> None:
-    """What the job couldn't read is refused at once, as a wrong call."""
+    """What the job couldn't read is refused at once, as a wrong call; an empty text is no word for no layout."""
     with pytest.raises(UsageError, match="PartitionKey"):
         edits.activate(new(), "id", key, LAKE)
+    with pytest.raises(UsageError, match="PartitionKey"):
+        edits.repartition(state(Head=HEAD), key)
 
 
 def test_activate_does_not_change_a_loaded_layout() -> None:
@@ -119,8 +137,6 @@ def test_deactivate() -> None:
     ("make", "request_text"),
     [
         (edits.reload, "reload"),
-        (edits.widen, "widen"),
-        (edits.accept_schema, "schema-accept"),
         (lambda table: edits.rename_column(table, "old=new", ["id", "old"]), "schema-rename:old=new"),
         (lambda table: edits.repartition(table, None), "repartition"),
     ],
@@ -138,6 +154,38 @@ def test_repartition_sets_the_new_layout() -> None:
     """PartitionKey and request in one write."""
     assert edits.repartition(state(Head=HEAD), "month(day)").values == {"Request": "repartition", "PartitionKey": "month(day)"}
     assert edits.repartition(state(Head=HEAD), "null").values["PartitionKey"] == "null"
+
+
+def test_repartition_refuses_what_the_columns_do_not_allow() -> None:
+    """A column that is not there, or that has no date, would stop the table after the call said that all is well."""
+    schema = (Column("id", "int"), Column("day", "date"))
+
+    for text, found in (("nosuch", "'nosuch'"), ("year(id)", "no date")):
+        with pytest.raises(UsageError, match=found):
+            edits.repartition(state(Head=HEAD), text, schema)
+    assert edits.repartition(state(Head=HEAD), "year(day)", schema).values["PartitionKey"] == "year(day)"
+    assert edits.repartition(state(Head=HEAD), "null", schema).values["PartitionKey"] == "null"
+
+
+ANSWERS = [(edits.widen, "widening-needs-a-word", "widen"), (edits.accept_schema, "rename-or-drop-and-add", "schema-accept")]
+
+
+@pytest.mark.parametrize(("make", "code", "request_text"), ANSWERS)
+def test_an_answer_is_written_where_a_table_waits_for_it(make: Callable[[TableState], Edit], code: str, request_text: str) -> None:
+    """As a request that reads back; a second time too, and for a table that rests."""
+    for waiting in (blocked(code), blocked(code, Request=request_text), blocked(code, ActiveFlag="false")):
+        edit = make(waiting)
+        assert edit.values == {"Request": request_text}
+        assert state(**edit.values).request == request_text
+
+
+@pytest.mark.parametrize(("make", "code"), [answer[:2] for answer in ANSWERS])
+def test_an_answer_that_nobody_waits_for_is_refused(make: Callable[[TableState], Edit], code: str) -> None:
+    """Kept in the item it would let a later file through; the error says so, and what is expected and found."""
+    for idle, found in ((state(Head=HEAD), "no block"), (blocked("null-key"), "null-key"), (state(Head=HEAD, Blocked="wait"), "by-hand")):
+        with pytest.raises(UsageError, match=f"expected: a table blocked with {code}; found: .*{found}.*later file") as raised:
+            make(idle)
+        assert raised.value.code == "nothing-asked"
 
 
 @pytest.mark.parametrize("make", [edits.widen, edits.accept_schema, lambda table: edits.repartition(table, None)])

@@ -19,7 +19,7 @@ from glue_jobs.aws.records import write_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.errors import ConfigurationError, UsageError
-from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.paths import S3Uri, TablePath
 from glue_jobs.core.state import default_item
 from tests.controller.world import HEAD, NOW, SETTINGS, World, head_record, table_path
 
@@ -29,6 +29,27 @@ LOAD = "LOAD00000001.parquet"
 
 def look(world: World, *paths: str, create: bool = True, **question: object) -> Gathered:
     return gather(world.clients, world.table, Question(SETTINGS, paths, create, **question), NOW)  # type: ignore[arg-type]
+
+
+def test_a_table_whose_item_can_not_be_read_is_found_by_its_name(world: World) -> None:
+    """Its own error is there, and not that there is no such table."""
+    world.put_item(ORDERS, ActiveFlag="perhaps")
+    world.put_item(STORES)
+    world.clients.dynamodb.put_item(TableName=SETTINGS.state_table, Item={"path": {"S": "no-path"}})
+
+    (fact,) = look(world, "shop.orders").tables
+
+    assert (fact.path, fact.problem and fact.problem.code) == (str(ORDERS), "bad-attribute")
+    assert [fact.path for fact in look(world, "stores").tables] == [str(STORES)]
+
+
+def test_a_name_is_not_unique_because_one_of_its_items_can_not_be_read(world: World) -> None:
+    """Else a command would act on the other table of that name."""
+    world.put_item(ORDERS, ActiveFlag="perhaps")
+    world.put_item(TablePath("raw-bucket", "old/shop/", "orders/"))
+
+    with pytest.raises(UsageError, match="the name of 2 tables"):
+        look(world, "shop.orders")
 
 
 def test_discovers_tables_of_all_schemas(world: World) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from controller.cli.output import Answer, JsonOutput, TextOutput, View, aligned, count_text, duration_text, size_text
-from controller.cli.reading import print_json
+from controller.cli.reading import print_csv, print_json
+from glue_jobs.core.errors import ConfigurationError
 
 VIEW = View(("table", "rows", "reason"), [["b/s/orders/", "1,234", "two\nlines"], ["b/s/a/", "", ""]])
 
@@ -58,6 +62,44 @@ def test_rows_as_json_are_safe_to_print(capsys: pytest.CaptureFixture[str]) -> N
     out = capsys.readouterr().out
     assert all(line.isprintable() for line in out.split("\n"))
     assert json.loads(out) == {"path": forged, "rows": [{"id": 1, forged: forged}, {"id": 2, forged: None}]}
+
+
+def test_rows_are_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value is not escaped into another one: CSV has no escapes, and JSON others than Python."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", out)
+
+    print_csv(("n\u00e4me",), iter([[("\U0001f600",)], [], [("\u2212",)]]))
+    print_json({"read": 1}, ("n\u00e4me",), iter([[("\U0001f600",)], [], [("\u2212",)]]))
+
+    csv, _, document = out.buffer.getvalue().decode("utf-8").partition("{")
+    assert csv == "n\u00e4me\n\U0001f600\n\u2212\n"
+    assert json.loads("{" + document) == {"read": 1, "rows": [{"n\u00e4me": "\U0001f600"}, {"n\u00e4me": "\u2212"}]}
+
+
+class Full(io.StringIO):
+    """A stream that takes nothing."""
+
+    def write(self, text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def test_rows_that_can_not_be_printed_are_told_from_rows_that_can_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is said as that; what reading raises passes as it is; nobody who reads any more is no error of ours."""
+
+    def unreadable() -> Iterator[list[tuple[Any, ...]]]:
+        raise OSError("a damaged file")
+        yield []
+
+    with pytest.raises(OSError, match="a damaged file"):
+        print_csv((), unreadable())
+    monkeypatch.setattr(sys, "stdout", Full())
+    with pytest.raises(ConfigurationError, match="No space left on device; what was done stands") as raised:
+        print_csv(("id",), iter([[(1,)]]))
+    assert raised.value.code == "not-printed"
+    monkeypatch.setattr(Full, "write", lambda *_: (_ for _ in ()).throw(BrokenPipeError()))
+    with pytest.raises(BrokenPipeError):
+        print_csv(("id",), iter([[(1,)]]))
 
 
 def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:

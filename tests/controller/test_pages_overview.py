@@ -68,6 +68,15 @@ def test_a_blocked_table_says_the_way_out() -> None:
     assert "dmslake unblock" in row_of(loaded("a", "notes.txt")).todo
 
 
+def test_an_inactive_table_says_how_to_have_it_kept_up() -> None:
+    """A key is asked for where there is none yet; the key of a loaded table is not to be changed by the way."""
+    path, idle = table_path("a"), {"ActiveFlag": "false"}
+
+    assert row_of(loaded("a", **idle)).todo == f"`dmslake activate {path}`"
+    assert row_of(loaded("a", PrimaryKey="null", **idle)).todo == f"`dmslake activate {path}`"
+    assert row_of(facts(path, PrimaryKey="null", **idle)).todo == f"`dmslake activate {path} --primary-key COLUMNS`"
+
+
 def test_lag_and_pending_are_those_of_status() -> None:
     """From the cursor to the newest file's name."""
     row = row_of(loaded("a", PENDING))
@@ -81,6 +90,13 @@ def test_a_failed_run_is_said_beside_the_state() -> None:
     row = row_of(loaded("a", PENDING, LastRun={"outcome": "failed", "error": {"code": "x", "message": "no memory", "todo": ""}}))
 
     assert (row.state, row.failed, row.needs_person) == ("behind", "no memory", True)
+
+
+def test_what_was_refused_to_a_person_is_no_failure_of_the_table() -> None:
+    """A wrong call changed nothing, and who called was told."""
+    row = row_of(loaded("a", LastRun={"outcome": "refused", "error": {"code": "x", "message": "no such row", "todo": ""}}))
+
+    assert (row.state, row.failed, row.needs_person) == ("fine", "", False)
 
 
 def test_those_who_need_a_person_come_first_then_those_furthest_behind() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from controller.pages.life import split_key
 from glue_jobs.core.errors import UsageError
 from glue_jobs.past import open_past
 from infra.local.dms_files import DmsRow, load_file_name
@@ -98,6 +100,22 @@ def test_as_of_a_change(kept: LakeTable, kept_command: Command) -> None:
     done = kept_command("read", str(kept.path), "--history", "--as-of", first, "--output", "json")
 
     assert shown(done, "id", "validity_flag") == [(1, 1), (2, 1)]
+
+
+def test_an_empty_text_is_a_key(past_world: PastWorld, lake_command: Command) -> None:
+    """Of a text column: the versions of that row, and not of all; a key of two columns has no such value."""
+    columns = pa.schema([("name", pa.string()), ("id", pa.int64())])
+    table = LakeTable(past_world.environment(), past_world.raw, past_world.aws.lake, columns, "name", shared=past_world.clients)
+    table.edit(History="true")
+    table.load([("", 1), ("b", 2)])
+    table.sync()
+
+    done = lake_command("read", str(table.path), "--history", "--key", "", "--output", "json")
+    plain = lake_command("read", str(table.path), "--key", "")
+
+    assert shown(done, "name", "id") == [("", 1)]
+    assert (plain.code, "--key and --at are about row versions" in plain.err) == (2, True)
+    assert split_key("", 2) == ("",)
 
 
 def test_calls_that_can_not_be_meant(kept: LakeTable, kept_world: PastWorld, kept_command: Command) -> None:

@@ -12,21 +12,25 @@ from typing import Any
 import pytest
 
 from controller.cli.undo_text import columns_text
+from controller.gather import Facts
 from controller.history import epoch_text
 from controller.plan import ROLLBACK, PlannedRun
+from controller.raw_scope import RawScope
 from controller.runners import GlueRunner, job_arguments
 from controller.undoing import job_arguments as arguments_of
-from controller.undoing import plan_undos, undo_runs
+from controller.undoing import loaded_in_scope, plan_undos, undo_runs
 from glue_jobs.aws.clients import Deadline
 from glue_jobs.core.arguments import parse_arguments
+from glue_jobs.core.errors import UsageError
 from glue_jobs.core.limits import Limits
+from glue_jobs.core.paths import TablePath
 from glue_jobs.core.schema import Column
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.undo import Wish
 from glue_jobs.protocol.lease import take_lease
 from glue_jobs.rollback import read_wish
 from tests.controller.past_world import FIRST, LOADED, Command, PastWorld, changes, expire, untouched
-from tests.controller.world import ScriptedGlue, facts, table_path
+from tests.controller.world import ScriptedGlue, facts, raw_file, table_path
 from tests.lake import LakeTable
 
 # --- shown
@@ -252,6 +256,26 @@ def test_all_tables_go_back_to_a_time_together(past_world: PastWorld, lake_comma
     assert len({run for table in done.json["tables"] for run in table.get("runs", ())}) == 1
 
 
+def test_all_means_what_is_below_raw_and_the_sourceless_below_the_lake() -> None:
+    """A table without source has no raw folder: its lake folder tells. One that can't be read counts where its path is below either."""
+    loaded = (raw_file(table_path(), "LOAD00000001.parquet"),)
+    here, elsewhere = "s3://lake-bucket/lake/shop/a/", "s3://lake-bucket/lake-of-others/shop/b/"
+    others = TablePath.parse("raw-bucket/others/shop/a/")
+    sourceless = [facts(TablePath.parse(path), loaded=loaded, Source="none", out_path=path) for path in (here, elsewhere)]
+    unread = [Facts(path[5:], problem=UsageError("x")) for path in (here.replace("/a/", "/c/"), elsewhere)]
+    sourced = [facts(table_path(), loaded=loaded), facts(table_path("new")), facts(others, loaded=loaded), Facts(str(table_path("bad")))]
+    scope = RawScope.parse("s3://raw-bucket/dms/")
+
+    def chosen(scope: RawScope | None, lake: str) -> list[str]:
+        return [fact.path for fact in loaded_in_scope([*sourced, *sourceless, *unread], scope, lake)]
+
+    below_raw = [str(table_path()), str(table_path("bad"))]
+    assert chosen(scope, "s3://lake-bucket/lake") == [*below_raw, sourceless[0].path, unread[0].path]
+    assert chosen(scope, "") == below_raw
+    assert chosen(None, "s3://lake-bucket/lake/")[:3] == [str(table_path()), str(others), str(table_path("bad"))]
+    assert sourceless[1].path not in [fact.path for fact in loaded_in_scope(sourceless, None, "s3://lake-bucket/lake/")]
+
+
 def test_one_refusal_is_a_refusal_of_all(past_world: PastWorld, lake_command: Command) -> None:
     """Every refusal is listed with its way out, and no table is changed."""
     good, gone, bad = past_world.batched(), past_world.loaded(), past_world.loaded()
@@ -267,7 +291,7 @@ def test_one_refusal_is_a_refusal_of_all(past_world: PastWorld, lake_command: Co
     assert (done.code, [untouched(table) for table in (good, gone, bad)]) == (1, before)
     assert f"refused: {gone.path}" in done.out
     assert f"refused: {bad.path}" in done.out
-    # Tables without a source, which other tests may have left, count in every scope.
+    # Tables without a source below the lake, which other tests may have left, count too.
     assert re.search(r"\n2 of \d+ table\(s\) refused: nothing was changed\n", done.out)
     assert "started" not in done.err
 

@@ -78,6 +78,7 @@ def test_a_file_that_a_person_made_visible_again_refuses_the_rollback_to_it(hist
     error = refused(history, to=load)
 
     assert (error["code"], path in error["message"], "--repair" in error["todo"]) == ("visible-again", True, True)
+    assert history.item()["LastRun"]["outcome"] == "refused"
     assert history.repair().code == 0
     rolled_back(history, to=load)
     assert (history.rows(), history.verify()) == (LOADED, [])

@@ -27,6 +27,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import chain, islice
 from typing import Any
 
 from glue_jobs.aws.clients import make_clients
@@ -39,12 +40,13 @@ from glue_jobs.core.undo import parse_to
 from glue_jobs.entry import run_as_script
 from glue_jobs.past import Past, open_past
 from glue_jobs.protocol.job_log import JobLog
+from glue_jobs.spark.change_feed import FEED_COLUMNS
 from glue_jobs.spark.delta_source import DeltaSource
 from glue_jobs.spark.feed_changes import changed_files
 from glue_jobs.spark.feed_files import Written, open_folder, write_expected, write_feed, write_load
 from glue_jobs.spark.feed_rows import make_feed
 from glue_jobs.spark.feed_source import Between, Bronze, FeedSource, feed_schema, make_bronze
-from glue_jobs.spark.row_changes import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from glue_jobs.spark.row_changes import CHANGE_TYPE, COMMIT_TIMESTAMP, KIND
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,9 @@ class LakeSource:
         key: Sequence[str] = ()
         for state, changes in self.past.steps(start, end):
             key = state.primary_key or key or self.past.snapshot(start).primary_key  # after a rollback to the beginning there is none
-            rows = changes.drop_columns([COMMIT_VERSION, COMMIT_TIMESTAMP])
-            columns = rows.schema.remove(rows.schema.get_field_index(CHANGE_TYPE))
-            schema = feed_schema(f"{self.past.path} as of change {state.change}", columns, self._key(key), self.wish)
-            yield Between(changes.column(COMMIT_TIMESTAMP)[0].as_py(), schema, rows)
+            rows = changes.drop_columns(list(FEED_COLUMNS))
+            schema = feed_schema(f"{self.past.path} as of change {state.change}", rows.schema, self._key(key), self.wish)
+            yield Between(changes.column(COMMIT_TIMESTAMP)[0].as_py(), schema, rows.append_column(KIND, changes.column(CHANGE_TYPE)))
 
     def _key(self, key: Sequence[str]) -> tuple[str, ...]:
         if not key:
@@ -154,14 +155,16 @@ def _made_up(source: FeedSource, wish: FeedWish, environment: Mapping[str, str],
 
 
 def _difference(source: FeedSource, wish: FeedWish, environment: Mapping[str, str], written: Written) -> Any:
-    """File by file, as versions are read."""
+    """File by file, as versions are read. The first is read before any file is written: what can't be told leaves nothing behind."""
     assert wish.between is not None
     start, end = (source.exact(version) for version in wish.between)  # once: `previous` is another one after the next change
+    steps = source.between(start, end)
+    first = list(islice(steps, 1))
     folder = open_folder(wish.staging, lambda: make_clients(environment).s3)
     if wish.full_load:
         before = source.bronze(start)
         write_load(folder, before, wish.timestamp_column, before.time, written)
-    write_feed(folder, changed_files(source.between(start, end), wish), written)
+    write_feed(folder, changed_files(chain(first, steps), wish), written)
     return source.bronze(end).rows if wish.expected else None
 
 

@@ -16,7 +16,8 @@ from controller.pages.steps import when
 from controller.pages.views import DiffPage, ExplainPage, LifeStep, RowsApart, Update
 from controller.problems import NO_PYARROW
 from controller.session import Session
-from glue_jobs.core.errors import ConfigurationError, TableBlocked, UsageError
+from glue_jobs.aws.translate import aws_error
+from glue_jobs.core.errors import ConfigurationError, UsageError
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
@@ -68,8 +69,8 @@ class RowReader:
             return None, f"Its data files have {size_text(size)}: more than is read for a look."
         try:
             return rows_apart(self._place(state), state, before, after, rows), ""
-        except (ConfigurationError, TableBlocked, UsageError) as error:
-            return None, f"They can't be read: {error.message}."
+        except Exception as error:  # noqa: BLE001 - one change's failure becomes its own words, the others are shown all the same
+            return None, f"They can't be read: {aws_error(error).message}."
 
     def explain(self, state: TableState, key: str, now: datetime) -> ExplainPage:
         """The page of one row's life."""

@@ -110,7 +110,7 @@ def history_after(parent: Snapshot, work: Work, change: str) -> HistoryAt | None
 
 def changes_rows(work: Work) -> bool:
     """Whether row versions may differ after the change: its rows, or the columns they have."""
-    return bool(work.added or work.superseded) and work.kind != "repartition"
+    return bool(work.added or work.superseded) and (work.kind != "repartition" or work.counts.updated > 0)
 
 
 def history_record(record: ChangeRecord, work: HistoryWork, parent: Snapshot) -> ChangeRecord:

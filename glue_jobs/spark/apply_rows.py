@@ -34,7 +34,7 @@ from glue_jobs.spark.key_columns import sort_by_key
 from glue_jobs.spark.key_notes import KeyNotes, Noting
 from glue_jobs.spark.locate import GivenKeys, Places, packed, unpack_keys
 from glue_jobs.spark.open_file import OpenFile
-from glue_jobs.spark.partition_columns import partition_values
+from glue_jobs.spark.partition_columns import as_stored, partition_values
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_changes import row_changes
 from glue_jobs.spark.side_by_side import in_order
@@ -272,7 +272,7 @@ def staged_changes(engine: Engine, place: Place, plan: ApplyPlan, most_rows: int
     some = GivenKeys(plan.given.keys.columns, chosen(plan.given.keys.table, np.flatnonzero(takes & (totals <= most_rows))))
     before = rows_of_keys(engine, place, plan.shape, some, plan.files)
     is_shown = some.places(plan.updates) >= 0 if some.columns else np.arange(plan.updates.num_rows) < most_rows
-    after = plan.updates.filter(pa.array(is_shown))
+    after = as_stored(plan.updates.filter(pa.array(is_shown)), plan.shape)
     return row_changes(before, after, plan.shape.schema, plan.shape.key)
 
 

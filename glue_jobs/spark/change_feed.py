@@ -38,11 +38,14 @@ from glue_jobs.spark.row_changes import (
 from glue_jobs.spark.rows import plain_names, spark_type
 from glue_jobs.spark.task_errors import carried_rows
 
+FEED_COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+
 
 def feed_schema(states: Iterable[Snapshot]) -> Schema:
     """The columns of the feed: those of the last state that has any, each in the widest type it had.
 
-    Raises UsageError where a column's types have nothing in common (a table that was loaded again with other types).
+    Raises UsageError where a column's types have nothing in common (a table that was loaded again with other types), and where a column
+    has the name of one of the feed's own.
     """
     wide: Schema = ()
     for change, schema in reversed([(state.change, state.schema) for state in states]):
@@ -53,6 +56,13 @@ def feed_schema(states: Iterable[Snapshot]) -> Schema:
                 "types-apart",
                 "ask for the changes before and after that one by themselves",
             )
+    taken = [column.name for column in wide if column.name in FEED_COLUMNS]
+    if taken:
+        raise UsageError(
+            f"the table has a column {taken[0]!r}, which is the name of one of the change feed's own",
+            "reserved-column",
+            "`dmslake diff PATH A B` shows the changes; for a feed rename the column by a DMS transformation rule",
+        )
     return tuple(Column(column.name, column.type) for column in wide)
 
 

@@ -16,7 +16,7 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark.past import past_table
 from glue_jobs.spark.place import Place
 from glue_jobs.spark.plain_rows import plain_rows
-from glue_jobs.spark.row_changes import CHANGE_TYPE, DELETE, INSERT, POSTIMAGE, PREIMAGE, common_schema, files_apart, row_changes
+from glue_jobs.spark.row_changes import DELETE, INSERT, KIND, POSTIMAGE, PREIMAGE, common_schema, files_apart, row_changes
 
 Row = tuple[Any, ...]
 _KINDS = (INSERT, PREIMAGE, POSTIMAGE, DELETE)
@@ -68,7 +68,7 @@ def difference(place: Place, table: str, before: Snapshot, after: Snapshot, limi
     old = past_table(place, table, before, gone).read()
     new = past_table(place, table, after, came).read()
     changes = row_changes(old, new, schema, key)
-    kinds = {kind: changes.filter(pc.equal(changes[CHANGE_TYPE], kind)).drop_columns([CHANGE_TYPE]) for kind in _KINDS}
+    kinds = {kind: changes.filter(pc.equal(changes[KIND], kind)).drop_columns([KIND]) for kind in _KINDS}
     sample = {kind: tuple(plain_rows(rows.slice(0, limit))) for kind, rows in kinds.items()}
     return Difference(
         columns=tuple(column.name for column in schema),

@@ -5,6 +5,7 @@ Only those data files are read whose key range covers the key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -35,6 +36,9 @@ from glue_jobs.spark.raw_search import GONE, THREADS, Source, source_of
 from glue_jobs.spark.row_changes import differing
 
 WHOLE_BYTES = 1 << 20  # a lake file up to this is fetched by one request; of others footer, key columns and one row group
+FAR_YEAR = re.compile(r"(-\d{4,}|\d{5,})(-.*)")  # Arrow reads texts of years of four digits alone
+CALENDAR_YEARS, CALENDAR_DAYS = 400, 146_097  # after so many the calendar begins anew
+DAY_MICROSECONDS = 86_400_000_000
 REWRITES = frozenset({"schema", "widen", "repartition", "rekey", "cursor"})  # kinds that leave the rows as they are
 INSERT, UPDATE, DELETE, UNKNOWN = "insert", "update", "delete", "unknown"
 Values = dict[str, Any]
@@ -92,9 +96,19 @@ def _typed(column: Any, text: str) -> pa.Array:
             return pa.array([bytes.fromhex(text)], kind)
         if pa.types.is_timestamp(kind):
             text = text.replace("T", " ").removesuffix("Z")
-        return pa.repeat(value_of(text, kind), 1)
+        far = FAR_YEAR.fullmatch(text) if pa.types.is_temporal(kind) else None
+        return pa.repeat(_far_time(int(far[1]), far[2], kind) if far else value_of(text, kind), 1)
     except (ValueError, OverflowError, pa.ArrowException) as error:
         raise UsageError(f"{text!r} is no key of column {column.name!r}", "bad-key", f"give a value of type {column.type}") from error
+
+
+def _far_time(year: int, rest: str, kind: pa.DataType) -> pa.Scalar:
+    """A date or a time of a year of more than four digits, or before the year 0. rest: what follows it in the text."""
+    times, short = divmod(year - 2000, CALENDAR_YEARS)
+    near, days = value_of(f"{2000 + short}{rest}", kind), times * CALENDAR_DAYS
+    if pa.types.is_date(kind):
+        return pa.scalar(near.value + days, pa.int32()).cast(kind)
+    return pa.scalar(near.value + days * DAY_MICROSECONDS, pa.int64()).cast(kind)
 
 
 def followed(records: Sequence[ChangeRecord], key: pa.Table) -> tuple[ChangeRecord, ...]:

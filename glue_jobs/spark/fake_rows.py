@@ -68,7 +68,7 @@ class _Maker:
     def _value(self, column: Column) -> Any:
         random = self.values.random
         if column.name in self.folders:
-            return value_of(random.choice(self.folders[column.name]), to_arrow(column.type)).as_py()
+            return value_of(random.choice(self.folders[column.name]), to_arrow(column.type))
         of_layout = [field.transform for field in self.snapshot.partitioning if field.column == column.name]
         is_time = column.name == self.snapshot.timestamp_column or any(part != "identity" for part in of_layout)
         if is_time:

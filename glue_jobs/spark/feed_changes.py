@@ -18,7 +18,7 @@ from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.dms_writer import with_dms_columns
 from glue_jobs.spark.feed_rows import FeedFile
 from glue_jobs.spark.feed_source import Between
-from glue_jobs.spark.row_changes import CHANGE_TYPE, DELETE, INSERT, POSTIMAGE, PREIMAGE, differing
+from glue_jobs.spark.row_changes import DELETE, INSERT, KIND, POSTIMAGE, PREIMAGE, differing
 
 LETTERS = {INSERT: I, POSTIMAGE: U, DELETE: D}
 
@@ -37,19 +37,19 @@ def changed_files(steps: Iterable[Between], wish: FeedWish) -> Iterator[FeedFile
 def sent_changes(step: Between) -> pa.Table:
     """Its row changes without images before, and without updates that changed nothing but columns that are not sent."""
     columns = [column.name for column in step.schema]
-    kinds = step.changes.column(CHANGE_TYPE)
+    kinds = step.changes.column(KIND)
     before = step.changes.filter(pc.equal(kinds, PREIMAGE)).select(columns)
     after = step.changes.filter(pc.equal(kinds, POSTIMAGE)).select(columns)
     same = pc.invert(differing(before, after)) if after.num_rows else pa.array([], pa.bool_())
     others = step.changes.filter(pc.is_in(kinds, value_set=pa.array([INSERT, DELETE])))
     updates = step.changes.filter(pc.equal(kinds, POSTIMAGE)).filter(pc.invert(same))
-    return pa.concat_tables([others, updates]).select([*columns, CHANGE_TYPE]).cast(_schema(step))
+    return pa.concat_tables([others, updates]).select([*columns, KIND]).cast(_schema(step))
 
 
 def _schema(step: Between) -> pa.Schema:
-    return arrow_schema(step.schema).append(pa.field(CHANGE_TYPE, pa.string()))
+    return arrow_schema(step.schema).append(pa.field(KIND, pa.string()))
 
 
 def _with_letters(rows: pa.Table, time: datetime, timestamp_column: str) -> pa.Table:
-    ops: Sequence[str] = [LETTERS[kind] for kind in rows.column(CHANGE_TYPE).to_pylist()]
-    return with_dms_columns(rows.drop_columns([CHANGE_TYPE]), ops, [timestamp_text(time)] * rows.num_rows, timestamp_column)
+    ops: Sequence[str] = [LETTERS[kind] for kind in rows.column(KIND).to_pylist()]
+    return with_dms_columns(rows.drop_columns([KIND]), ops, [timestamp_text(time)] * rows.num_rows, timestamp_column)

@@ -17,15 +17,16 @@ from glue_jobs.core.errors import UsageError
 from glue_jobs.core.feed_plan import DELETE, INSERT, UPDATE, Counts, PlannedFile, Step, count_changes, plan_feed
 from glue_jobs.core.feed_wish import FeedWish
 from glue_jobs.core.schema import Column, decimal_parts
-from glue_jobs.spark.arrow_types import arrow_schema
+from glue_jobs.spark.arrow_types import arrow_schema, to_arrow
 from glue_jobs.spark.dms_writer import with_dms_columns
 from glue_jobs.spark.feed_source import Bronze
 from glue_jobs.spark.feed_values import Values, moment_value, seeded_faker
 from glue_jobs.spark.key_columns import sort_by_key
+from glue_jobs.spark.plain_rows import plain_rows
 
 ATTEMPTS = 200  # for a value that differs, or a key that is free
 
-Row = dict[str, Any]
+Row = dict[str, Any]  # Python values, or those that the table has as Arrow's: Python's dates end at the year 9999
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,15 @@ class MadeFeed:
         if step.operation == INSERT:
             image = self._inserted(step.at)
         else:
-            image = self._now.get(who) or self.bronze.rows.slice(self._places[step.row], 1).to_pylist()[0]
+            image = self._now.get(who) or self._there(self._places[step.row])
         if step.operation == UPDATE:
             image = self._updated(image, step.at)
         self._now[who] = None if step.operation == DELETE else image
         return image
+
+    def _there(self, place: int) -> Row:
+        rows = self.bronze.rows
+        return {name: rows.column(name)[place] for name in rows.column_names}
 
     def _inserted(self, at: datetime) -> Row:
         assert self._keys is not None
@@ -109,10 +114,11 @@ class MadeFeed:
         """A value that isn't the one before."""
         for _ in range(ATTEMPTS):
             value = self.values.value(column, at)
-            if value != before:
+            both = pa.array([value, before], to_arrow(column.type))
+            if not both[0].equals(both[1]):
                 return value
         raise UsageError(
-            f"no value could be made for column {column.name!r} that is not {before!r}", "nothing-to-update", "leave the column out: --drop"
+            f"no value could be made for column {column.name!r} that is not {value!r}", "nothing-to-update", "leave the column out: --drop"
         )
 
 
@@ -143,24 +149,25 @@ class NewKeys:
     """Keys that no row of the table has, nor had another insert of the feed."""
 
     def __init__(self, bronze: Bronze, values: Values) -> None:
-        self._columns = [next(column for column in bronze.schema if column.name == name) for name in bronze.key]
+        self._columns = tuple(next(column for column in bronze.schema if column.name == name) for name in bronze.key)
         self._values, self._bronze = values, bronze
         self._counted = _counted_column(self._columns)
-        self._seen: set[tuple[Any, ...]] = set()
+        self._seen: set[tuple[Any, ...]] = set()  # as plain_rows has them
         self._last = 0
         rows = bronze.rows.select(list(bronze.key))
         if self._counted is not None:
             self._last = int(pa.compute.max(rows.column(self._counted.name)).as_py() or 0)
         else:
-            self._seen = {tuple(row.values()) for row in rows.to_pylist()}
+            self._seen = set(plain_rows(rows))
 
     def next(self, at: datetime) -> Row:
         """The next key's columns. A whole number counts on from the greatest; other columns of a composite key are taken from some row."""
         if self._counted is None:
             for _ in range(ATTEMPTS):
                 key = {column.name: self._made(column, at) for column in self._columns}
-                if tuple(key.values()) not in self._seen:
-                    self._seen.add(tuple(key.values()))
+                (plain,) = plain_rows(pa.Table.from_pylist([key], schema=arrow_schema(self._columns)))
+                if plain not in self._seen:
+                    self._seen.add(plain)
                     return key
             raise self._none_free()
         self._last += 1
@@ -174,7 +181,7 @@ class NewKeys:
             return self._last
         if not rows.num_rows:
             return self._made(column, at)
-        return rows.column(column.name)[self._values.random.randrange(rows.num_rows)].as_py()
+        return rows.column(column.name)[self._values.random.randrange(rows.num_rows)]
 
     def _made(self, column: Column, at: datetime) -> Any:
         if column.type == "string":

@@ -16,6 +16,8 @@ from glue_jobs.core.schema import Column, Schema, find, names
 from glue_jobs.spark.arrow_types import conform, lake_type_of
 from glue_jobs.spark.dms_files import OP_COLUMN
 from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
+from glue_jobs.spark.plain_rows import plain_rows
+from glue_jobs.spark.row_changes import KIND
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def feed_schema(name: str, found: pa.Schema, key: Sequence[str], wish: FeedWish)
             raise UsageError(f"column {field.name!r} of {name}: DMS has no files with {field.type}", "unsupported-type", todo)
         columns.append(Column(field.name, kind))
     schema = tuple(columns)
-    for column in (OP_COLUMN, wish.timestamp_column):
+    for column in (OP_COLUMN, wish.timestamp_column, KIND):
         if find(schema, column):
             todo = "leave it out: --drop; the timestamp column may have another name: --timestamp-column"
             raise UsageError(f"{name} has a column {column!r}, which the feed itself needs", "reserved-column", todo)
@@ -104,8 +106,8 @@ def check_keys(name: str, rows: pa.Table, key: Sequence[str]) -> None:
             raise UsageError(found, "null-key", "give the columns of its primary key: --primary-key")
     keys = normalised_keys(rows, key)
     counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
-    twice = counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist()
-    if twice:
-        value = ", ".join(f"{column} = {twice[0][column]}" for column in key)
-        said = f"{name}: {twice[0]['count_all']} rows have the key {value}"
+    twice = counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1)
+    if twice.num_rows:
+        value = ", ".join(f"{column} = {text}" for column, text in zip(key, *plain_rows(twice.select(list(key))), strict=True))
+        said = f"{name}: {twice['count_all'][0]} rows have the key {value}"
         raise UsageError(said, "key-not-unique", "give all columns of its primary key: --primary-key a,b")

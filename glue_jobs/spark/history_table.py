@@ -109,7 +109,9 @@ class Keeping:
         return self._with(replace(outcome, edits=Edits.joined([outcome.edits, ends])), rekeyed=rekeyed)
 
     def rewritten(self, task: Task, action: Rewrite, renames: Renames) -> Work:
-        """The change with the history's files in the table's new columns or with its new key."""
+        """The change with the history's files in the table's new columns or with its new key, and with the versions of rows it changed."""
+        if self.work.counts.updated and task.snapshot.history is not None and not task.snapshot.history.is_stale:
+            return self._made_null(task)
         rekeyed = not is_same_key(self.before.primary_key, self.shape.key)  # a repartition, too, takes the key that the item has by now
         if task.snapshot.history is None or (action.kind == "repartition" and not rekeyed):
             return self.work
@@ -120,6 +122,12 @@ class Keeping:
         done = self._with(Outcome(edits, nothing), everything=bool(renames), renames=renames, rekeyed=rekeyed)
         assert done.history is not None
         return replace(done, history=replace(done.history, is_stale=task.snapshot.history.is_stale))
+
+    def _made_null(self, task: Task) -> Work:
+        """The change with versions of the rows in which an empty text becomes null: of the change's time, since the source told none."""
+        now = micros(task.now)
+        events = tuple(LiveEvents(file, now, self.lake.partitioning) for file in self.lake.files.values())
+        return replace(self, source=replace(self.source, timestamp="")).kept(events, Whole(now), self.lake.rows)
 
     @property
     def _memory(self) -> int:

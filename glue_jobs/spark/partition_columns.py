@@ -20,6 +20,7 @@ from glue_jobs.core.partitioning import NULL_FOLDER, PartitionField, Partitionin
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.spark.arrow_types import EXAMPLE_LENGTH, Column, first_failing, null_where, shown, to_arrow
 from glue_jobs.spark.key_columns import normal_floats, take
+from glue_jobs.spark.place import Shape
 
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -49,6 +50,11 @@ def empty_as_null(rows: pa.Table, partitioning: Partitioning) -> pa.Table:
         if field.transform == "identity" and pt.is_string(values.type):
             rows = rows.set_column(at, field.column, null_where(pc.equal(values, ""), values))
     return rows
+
+
+def as_stored(rows: pa.Table, shape: Shape) -> pa.Table:
+    """The rows as readers see them once the lake has them in this shape."""
+    return empty_as_null(rows, shape.partitioning) if shape.empty_as_null else rows
 
 
 class _Texts:

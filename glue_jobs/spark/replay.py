@@ -28,7 +28,7 @@ from glue_jobs.spark.past import PastFile, find_versions
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.plain_rows import plain_rows
 from glue_jobs.spark.replay_rows import Part, ReplayRows, in_threads_ahead
-from glue_jobs.spark.row_changes import CHANGE_TYPE, DELETE, INSERT, row_changes
+from glue_jobs.spark.row_changes import DELETE, INSERT, KIND, row_changes
 from glue_jobs.spark.row_hashes import Checksum, row_hashes
 
 TODO = (
@@ -170,11 +170,11 @@ def samples(expected: pa.Table, found: pa.Table, lake: _LakeRows, most: int) -> 
     is_unique = bool(lake.key) and all(len(GivenKeys.of(rows, lake.key)) == rows.num_rows for rows in (expected, found))
     key = lake.key if is_unique else ()
     changes = row_changes(expected, found, lake.schema, key)
-    kinds = changes[CHANGE_TYPE]
+    kinds = changes[KIND]
     names = [column.name for column in lake.schema]
     texts: list[str] = []
     chosen = changes.filter(pc.is_in(kinds, pa.array([DELETE, INSERT]))).slice(0, most)
-    for kind, row in zip(chosen[CHANGE_TYPE].to_pylist(), plain_rows(chosen.select(names)), strict=True):
+    for kind, row in zip(chosen[KIND].to_pylist(), plain_rows(chosen.select(names)), strict=True):
         said = [f"{name}={value}" for name, value in zip(names, row, strict=True) if not key or name in key]
         texts.append(_short(", ".join(said)) + (": missing" if kind == DELETE else ": not expected"))
     pairs = changes.filter(pc.invert(pc.is_in(kinds, pa.array([DELETE, INSERT])))).slice(0, 2 * (most - len(texts)))

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from glue_jobs.core.actions import Rewrite
+from glue_jobs.core.bins import bins_of_slots
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.partitioning import Partitioning, check_partitioning
 from glue_jobs.core.record import Counts, DataFile
@@ -17,10 +19,14 @@ from glue_jobs.core.work import Task, Work
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.dms_files import check_keys, refuse_reserved
 from glue_jobs.spark.engine import Engines
+from glue_jobs.spark.locate import column_batches
 from glue_jobs.spark.merge import merge_net_changes
 from glue_jobs.spark.net_changes import INSERT, OP, POSITION, net_changes, position
 from glue_jobs.spark.open_file import OpenFile
+from glue_jobs.spark.partition_columns import empty_as_null
+from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.row_changes import differing
 from glue_jobs.spark.rows import empty, with_marks
 from glue_jobs.spark.table_rows import TablePlan, write_table
 
@@ -90,11 +96,45 @@ def _write_anew(engines: Engines, place: Place, task: Task, action: Rewrite) -> 
     _check_key(state.primary_key, snapshot.schema, str(state.path))
     check_partitioning(state.partitioning, snapshot.schema, str(state.path))
     shape = Shape(str(state.path), snapshot.schema, state.primary_key, state.partitioning, state.empty_partition.lower() == "null")
+    made_null = _made_null(engines, place, task, shape)
     sources = tuple(FileSource(file, at, snapshot.partitioning) for at, file in enumerate(snapshot.files.values()))
     plan = TablePlan(sources, False, snapshot.size_bytes, snapshot.rows, by_key=True)
     added = write_table(engines.for_bytes(snapshot.size_bytes), place, shape, plan)
     requests = ("Request",) if action.kind == "repartition" else ()
-    return _work(action.kind, task, snapshot.schema, tuple(added), shape, {"reason": action.reason}, requests)
+    work = _work(action.kind, task, snapshot.schema, tuple(added), shape, {"reason": action.reason}, requests)
+    return replace(work, counts=Counts(updated=made_null))
+
+
+def _made_null(engines: Engines, place: Place, task: Task, shape: Shape) -> int:
+    """In how many rows an empty text becomes null, since only the name of a folder says it from now on."""
+    snapshot = task.snapshot
+    before = {field.column for field in snapshot.partitioning if field.transform == "identity"}
+    of_type = {column.name: column.type for column in snapshot.schema}
+    came = (field for field in shape.partitioning if field.transform == "identity" and field.column not in before)
+    texts = tuple(field for field in came if of_type[field.column] == "string")
+    if not texts or not shape.empty_as_null:
+        return 0
+    engine = engines.for_bytes(snapshot.size_bytes)
+    bins = bins_of_slots(tuple(snapshot.files.values()), lambda file: file.size_bytes, engine.slots)
+    old = replace(shape, partitioning=snapshot.partitioning)
+    return sum(engine.map(_EmptyTexts(place, old, texts), bins))
+
+
+@dataclass(frozen=True)
+class _EmptyTexts:
+    """One task: how many rows of some data files have an empty text in one of the columns."""
+
+    place: Place
+    shape: Shape
+    texts: Partitioning
+
+    def __call__(self, files: tuple[DataFile, ...]) -> int:
+        return sum(self._one(file) for file in files)
+
+    def _one(self, file: DataFile) -> int:
+        columns = [field.column for field in self.texts]
+        batches = column_batches(self.place, self.shape, PastFile(file, ""), columns, lacking_is_null=True)
+        return sum(pc.sum(differing(rows, empty_as_null(rows, self.texts))).as_py() or 0 for rows in batches)
 
 
 def _check_key(key: tuple[str, ...], schema: Schema, table: str) -> None:

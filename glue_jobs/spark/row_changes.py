@@ -1,7 +1,8 @@
-"""Row changes: what lies between two states of a table, row by row, with the columns of Delta's change data feed.
+"""Row changes: what lies between two states of a table, row by row, with the kinds of Delta's change data feed.
 
-`_change_type` is insert, update_preimage, update_postimage or delete. Two files with the same origin have the same rows, so only
-files that one state has and the other lacks are read. Comparing is null-safe, and NaN equals itself.
+A kind is insert, update_preimage, update_postimage or delete. It stands in the column `__op`, whose name no table has; those who read it
+outside know it as `_change_type`, which a table may have. Two files with the same origin have the same rows, so only files that one state
+has and the other lacks are read. Comparing is null-safe, and NaN equals itself.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from glue_jobs.core.undo import root
 from glue_jobs.spark.arrow_types import conform
 from glue_jobs.spark.key_columns import normal_floats, sort_by_key, take
 from glue_jobs.spark.key_index import KeyIndex
+from glue_jobs.spark.row_marks import OP
 
+KIND = OP
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 INSERT, PREIMAGE, POSTIMAGE, DELETE = "insert", "update_preimage", "update_postimage", "delete"
 
@@ -48,7 +51,7 @@ def common_schema(before: Schema, after: Schema) -> Schema:
 
 
 def row_changes(before: pa.Table, after: pa.Table, schema: Schema, key: Sequence[str]) -> pa.Table:
-    """The changes that make the rows `after` of `before`: the columns of `schema` and `_change_type`; sorted by key, pre before post.
+    """The changes that make the rows `after` of `before`: the columns of `schema` and KIND; sorted by key, pre before post.
 
     Without a key a changed row is a delete and an insert, and equal rows count as often as they stand there.
     """
@@ -69,6 +72,13 @@ def row_changes(before: pa.Table, after: pa.Table, schema: Schema, key: Sequence
     return sort_by_key(pa.concat_tables(found), key)
 
 
+def as_told(changes: pa.Table) -> pa.Table:
+    """Row changes under the names that people know; the kind keeps its own where the table has a column called CHANGE_TYPE."""
+    if CHANGE_TYPE in changes.column_names:
+        return changes
+    return changes.rename_columns([CHANGE_TYPE if name == KIND else name for name in changes.column_names])
+
+
 def differing(one: pa.Table, other: pa.Table) -> pa.Array:
     """For each place whether the rows of two tables of the same columns differ; null equals null, NaN equals NaN."""
     result = pa.array([False] * one.num_rows, pa.bool_())
@@ -83,7 +93,7 @@ def differing(one: pa.Table, other: pa.Table) -> pa.Array:
 
 
 def _marked(rows: pa.Table, kind: str) -> pa.Table:
-    return rows.append_column(CHANGE_TYPE, pa.array([kind] * rows.num_rows, pa.string()))
+    return rows.append_column(KIND, pa.array([kind] * rows.num_rows, pa.string()))
 
 
 def _surplus(rows: pa.Table, others: pa.Table) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from glue_jobs.core.history_table import CHANGE, DELETE, FLAG, OPERATION, SOURCE_FILE, SOURCE_ROW, UPDATE, VALID_FROM
+from glue_jobs.core.partitioning import Partitioning
 from glue_jobs.core.raw_names import cdc_name
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Schema
@@ -20,7 +21,7 @@ from glue_jobs.spark.locate import GivenKeys, unpack_keys
 from glue_jobs.spark.net_changes import DELETE as DELETED
 from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS
 from glue_jobs.spark.open_file import OpenFile
-from glue_jobs.spark.partition_columns import empty_as_null
+from glue_jobs.spark.partition_columns import as_stored
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import Unit, read_unit
 from glue_jobs.spark.raw_file import RawHead
@@ -71,17 +72,20 @@ class RawEvents:
 
 @dataclass(frozen=True)
 class LiveEvents:
-    """The rows of a data file of the lake table, each as if it were written now. otherwise: the commit time of a row that tells none."""
+    """The rows of a data file of the lake table, each as if it were written now. otherwise: the commit time of a row that tells none;
+    partitioning: the file's, where the change gives the table another."""
 
     file: DataFile
     otherwise: int
+    partitioning: Partitioning | None = None
 
     @property
     def size_bytes(self) -> int:
         return self.file.size_bytes
 
     def __call__(self, source: Source) -> Iterator[pa.Table]:
-        for rows in OpenFile.open(source.lake, source.shape, self.file).batches():
+        shape = source.shape if self.partitioning is None else replace(source.shape, partitioning=self.partitioning)
+        for rows in OpenFile.open(source.lake, shape, self.file).batches():
             times = commit_times(rows, source.timestamp, self.otherwise)
             yield entries(source, rows, False, times, 0)
 
@@ -173,8 +177,7 @@ def entries(source: Source, rows: pa.Table, deletes: Any, times: Any, order: Any
     """Rows (in the lake's columns) as new entries. deletes: whether each is one; times: instants, or one in microseconds; origin: the raw
     file's name and each row's number in it, None for rows that are from none."""
     count = rows.num_rows
-    rows = rows.select([column.name for column in source.shape.schema])
-    rows = empty_as_null(rows, source.shape.partitioning) if source.shape.empty_as_null else rows
+    rows = as_stored(rows.select([column.name for column in source.shape.schema]), source.shape)
     kinds = pc.if_else(deletes, DELETE, UPDATE)
     own: dict[str, Any] = {
         OPERATION: kinds if isinstance(kinds, pa.ChunkedArray) else pa.repeat(kinds, count),

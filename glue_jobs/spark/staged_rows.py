@@ -24,10 +24,11 @@ from glue_jobs.spark.locate import packed
 from glue_jobs.spark.merge import candidates
 from glue_jobs.spark.net_changes import DELETE, INSERT, OP, POSITION, NetChanges, Unpacker, net_changes
 from glue_jobs.spark.open_file import OpenFile
+from glue_jobs.spark.partition_columns import as_stored
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.plain_rows import plain_rows
 from glue_jobs.spark.raw_file import RawHead
-from glue_jobs.spark.row_changes import CHANGE_TYPE, PREIMAGE, row_changes
+from glue_jobs.spark.row_changes import KIND, PREIMAGE, as_told, row_changes
 from glue_jobs.spark.rows import collect, key_names, ranked_rows, spark_ranked, with_marks, without_forms
 
 
@@ -39,15 +40,15 @@ def with_rows(engines: Engines, place: Place, shape: Shape, heads: Sequence[RawH
     net = net_changes(first_winners(engine, place, shape, heads, int(place.limits.sample_rows)), shape)
     rewritten = candidates(net, [files[path] for path in work.superseded if path in files])
     before = old_rows(engines.for_files(sum(file.size_bytes for file in rewritten)), place, shape, net, rewritten)
-    rows = row_changes(before, net.images.filter(pa.array(net.ops != DELETE)), shape.schema, shape.key)
-    return attached(work, rows)
+    after = as_stored(net.images.filter(pa.array(net.ops != DELETE)), shape)
+    return attached(work, row_changes(before, after, shape.schema, shape.key))
 
 
 def attached(work: Work, rows: pa.Table) -> Work:
-    """The work with these row changes (`_change_type` is one of their columns) for a person to look at."""
-    kinds = np.asarray(rows[CHANGE_TYPE])
+    """The work with these row changes, as row_changes makes them, for a person to look at."""
+    kinds = np.asarray(rows[KIND])
     details = {**work.details, "rows_kept": int((kinds != PREIMAGE).sum()), "rows_changed": changed(work.counts)}
-    return replace(work, attachments={**work.attachments, ROWS: as_parquet(rows)}, details=details)
+    return replace(work, attachments={**work.attachments, ROWS: as_parquet(as_told(rows))}, details=details)
 
 
 def changed(counts: Counts) -> int:

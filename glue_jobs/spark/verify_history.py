@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from glue_jobs.core.history_table import COLUMNS, DELETE, FLAG, INSERT, OPERATION, UPDATE, VALID_FROM, VALID_TO
+from glue_jobs.core.history_table import COLUMNS, DELETE, FLAG, INSERT, OPERATION, PARTITIONING, UPDATE, VALID_FROM, VALID_TO
 from glue_jobs.core.keys import Bound
+from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile
@@ -27,6 +28,7 @@ from glue_jobs.spark.data_file_reader import read_rows
 from glue_jobs.spark.doubled_keys import BUCKET_ROWS, Seen, doubled_keys
 from glue_jobs.spark.key_columns import bounds, normalised_keys
 from glue_jobs.spark.key_hashes import Hashes, key_hashes
+from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.verify_files import THREADS, KeySum, checked_by
 from glue_jobs.spark.verify_reader import Checked, Reader, fetched, outside, range_of, wider_bounds
 
@@ -120,8 +122,12 @@ def _wrong_versions(rows: pa.Table, file: DataFile) -> Iterator[tuple[str, str]]
         yield "a valid_to where validity_flag is 0, none where it is 1", "versions that say otherwise"
     if some(pc.is_null(rows[VALID_FROM])) or pc.any(pc.less(rows[VALID_TO], rows[VALID_FROM])).as_py():
         yield "a valid_from, not later than valid_to", "versions that end before they begin, or have no begin"
-    months = {
-        (str(moment.year), str(moment.month)) for moment in (pc.min(rows[VALID_FROM]).as_py(), pc.max(rows[VALID_FROM]).as_py()) if moment
-    }
-    if months - {file.partition}:
+    if _months(rows[VALID_FROM]) - {file.partition}:
         yield f"valid_from in the month {'-'.join(map(str, file.partition))}", "versions of another month"
+
+
+def _months(times: pa.ChunkedArray) -> set[PartitionValues]:
+    """The partitions of the first and the last of the times. By Arrow: Python has no year 0, and none after 9999."""
+    ends = pa.chunked_array([pa.repeat(end, 1) for end in (pc.min(times), pc.max(times))]).drop_null()
+    values = partition_values(pa.table({VALID_FROM: ends}), PARTITIONING, COLUMNS, False, VALID_FROM)
+    return set(zip(*values.to_pydict().values(), strict=True))

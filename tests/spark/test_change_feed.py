@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 
 from glue_jobs.aws.clients import Clients
 from glue_jobs.core.errors import UsageError
+from glue_jobs.core.feed_wish import read_feed_wish
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.snapshot import Snapshot
+from glue_jobs.generate_feed import generate
 from glue_jobs.past import open_past
 from glue_jobs.protocol.steps import states_between
 from glue_jobs.spark.arrow_types import conform
@@ -230,3 +233,24 @@ def test_wrong_orders_and_types_are_refused(new_table: MakeTable) -> None:
     assert table.run("LoadInitial") == 0
     with pytest.raises(UsageError, match="'qty' has another type"):
         feed_schema(states(table))
+
+
+@pytest.mark.parametrize("name", ["_change_type", "_commit_version", "_commit_timestamp"])
+def test_a_table_with_a_column_of_the_feed_s_own_has_none(new_table: MakeTable, tmp_path: Path, name: str) -> None:
+    """No two columns of one name come out, and a generated feed leaves no file behind; renamed, the column is as any other."""
+    table = new_table(pa.schema([("id", pa.int64()), (name, pa.string())]))
+    table.environment = {"DMSLAKE_DATABASE": "", **table.environment}
+    table.load([(1, "a"), (2, "b")])
+    table.sync()
+    table.cdc([("U", (1, "A"))])
+    table.sync()
+    wish = {"path": str(table.path), "from": "previous", "staging": str(tmp_path / "feed"), "full_load": "true"}
+
+    for made in (lambda: arrow_rows(table, states(table)[1:]), lambda: generate(read_feed_wish(wish), table.environment)):
+        with pytest.raises(UsageError, match=repr(name)) as caught:
+            made()
+        assert caught.value.code == "reserved-column"
+    assert not [each for each in tmp_path.rglob("*") if each.is_file()]
+    table.edit(Request=f"schema-rename:{name}=kind")
+    table.sync()
+    assert [column.name for column in feed_schema(states(table))] == ["id", "kind"]

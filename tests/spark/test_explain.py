@@ -20,6 +20,7 @@ from glue_jobs.core.schema import Column
 from glue_jobs.core.undo import root, rows_path
 from glue_jobs.spark.explain import Life, followed, key_of, life_of
 from glue_jobs.spark.place import Place
+from glue_jobs.spark.plain_rows import plain_rows
 from glue_jobs.spark.reading import reading_place
 from tests.aws.plain_gets import plain_gets
 from tests.spark.tables import SHOP, WorkTable
@@ -243,6 +244,29 @@ def test_values_have_the_keys_type(kind: str, text: str, value: Any) -> None:
         key_of((Column("k", kind),), (), (text,))
     with pytest.raises(UsageError, match="2 key value"):
         key_of((Column("k", kind),), ("k",), (text, text))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("date", "10000-01-01", 2_932_897), ("date", "-0001-12-31", -719_529), ("date", "12000-02-29", 3_663_441),
+        ("timestamp", "10000-01-01T00:00:00.000001Z", 253_402_300_800_000_001),
+        ("timestamp", "-0001-12-31 23:59:59.999999", -62_167_219_200_000_001),
+    ],
+)  # fmt: skip
+def test_a_key_may_be_of_any_year(kind: str, text: str, value: int) -> None:
+    """In the texts that rows are shown in."""
+    key = key_of((Column("k", kind),), ("k",), (text,))
+
+    assert key["k"].cast(pa.int32() if kind == "date" else pa.int64()).to_pylist() == [value]
+    assert plain_rows(key)[0][0].rstrip("Z") == text.replace(" ", "T").rstrip("Z")
+
+
+@pytest.mark.parametrize(("kind", "text"), [("date", "10000-02-30"), ("date", "9999999999-01-01"), ("timestamp", "400000-01-01")])
+def test_a_far_day_that_is_none_is_refused(kind: str, text: str) -> None:
+    """As one of our time is; so is one that the type can't hold."""
+    with pytest.raises(UsageError, match="is no key of column 'k'"):
+        key_of((Column("k", kind),), ("k",), (text,))
 
 
 def test_a_table_of_many_files_costs_few_requests(new_table: MakeTable) -> None:

@@ -19,7 +19,7 @@ from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.dms_writer import dms_parquet
 from glue_jobs.spark.feed_rows import FeedFile, MadeFeed, make_feed
 from glue_jobs.spark.feed_values import TEXTS, Values, seeded_faker
-from tests.spark.feed_tables import LATER, MADE, SENT, applied, bronze_of, sample_rows, wish_of
+from tests.spark.feed_tables import LATER, MADE, SENT, STAMP, applied, bronze_of, sample_rows, wish_of
 
 EVERY_TYPE = (*SIMPLE_TYPES, "decimal(5,2)", "decimal(20,0)", "decimal(3,3)")
 
@@ -159,6 +159,27 @@ def test_new_keys_are_free_for_keys_of_any_kind(columns: dict[str, list[Any]], k
     assert len(found) == 2 + 5 - 1
 
 
+FAR_DAYS = pa.array([-719_529, 0, 2_932_897, 2_932_898], pa.int32()).cast(pa.date32())  # before the year 0, and after 9999
+FAR_TIMES = pa.array([-62_167_219_200_000_001, 0, 253_402_300_800_000_000, 2**62], pa.int64()).cast(STAMP)
+
+
+@pytest.mark.parametrize("key", ["id", "day", "at", "id,day", "day,id"])
+def test_dates_and_times_of_any_year_stay_as_they_are(key: str) -> None:
+    """In keys and in other columns; an update may give such a column a value of our time."""
+    rows = pa.table({"id": [1, 2, 3, 4], "day": FAR_DAYS, "at": FAR_TIMES, "v": ["a", "b", "c", "d"]})
+    feed, files = made(rows, primary_key=key, inserts="2", updates="3", deletes="1", deleted_inserts="0", updated_twice="1")
+    numbers = {"day": pa.int32(), "at": pa.int64()}
+
+    def plain(table: pa.Table) -> pa.Table:
+        """Days and microseconds since 1970 in the place of dates and times."""
+        return table.cast(pa.schema([field.with_type(numbers.get(field.name, field.type)) for field in table.schema]))
+
+    found = applied(plain(feed.bronze.rows), [plain(file.rows) for file in files], tuple(key.split(",")))
+
+    assert found == plain(feed.expected()).to_pylist()
+    assert len(found) == 4 + 2 - 1
+
+
 def test_keys_can_run_out() -> None:
     """A small integer has 127 keys; a boolean two."""
     for values in (pa.array([126], pa.int8()), pa.array([True, False])):
@@ -197,10 +218,12 @@ def test_modified_of_other_types(kind: pa.DataType) -> None:
         ("null-key", {"id": [1, None]}, {}),
         ("key-not-unique", {"id": [1, 2, 1]}, {}),
         ("key-not-unique", {"a": [1, 1], "b": ["x", "x"]}, {"primary_key": "a,b"}),
+        ("key-not-unique", {"id": FAR_DAYS.take(pa.array([3, 3]))}, {}),
         ("unsupported-type", {"id": [1], "many": [[1, 2]]}, {}),
         ("reserved-column", {"id": [1], "Op": ["I"]}, {}),
         ("reserved-column", {"id": [1], "dms_timestamp": ["x"]}, {}),
         ("reserved-column", {"id": [1], "ts": ["x"]}, {"timestamp_column": "ts"}),
+        ("reserved-column", {"id": [1], "__op": ["x"]}, {}),
     ],
 )
 def test_versions_that_no_feed_can_be_made_of(code: str, columns: dict[str, list[Any]], arguments: dict[str, str]) -> None:

@@ -25,6 +25,7 @@ from glue_jobs.protocol.recover import recover
 from glue_jobs.protocol.table_run import TableRun
 from glue_jobs.protocol.verify_folder import list_folder
 from glue_jobs.spark.verify_history import check_history as check_files
+from infra.local.dms_files import DmsRow, load_file_name
 from tests.spark.histories import check_history, history_of, versions
 from tests.spark.tables import SHOP, WorkTable
 from tests.spark.test_history_table import at, batch, changes, given, keeping, load
@@ -128,6 +129,20 @@ def test_versions_that_contradict_themselves_are_found(new_table: MakeTable) -> 
     assert any("pass over" in text for text in told(table, no_range))
     narrow = replace(snapshot, files={**snapshot.files, old.path: replace(old, low=(9,), high=(9,))})
     assert any("outside" in text for text in told(table, narrow))
+
+
+@pytest.mark.parametrize("time", ["0000-01-01 00:00:00", "9999-12-31 23:59:59.999999"])
+def test_versions_of_any_year_are_verified(new_table: MakeTable, time: str) -> None:
+    """Python has no year 0. A version in a folder of another month is still found."""
+    table = keeping(new_table)
+    table.put_raw(load_file_name(1), table.parquet([DmsRow("I", (1, "a", 1), time)]))
+    table.sync()
+    snapshot = history_of(table)
+    (file,) = snapshot.files.values()
+    elsewhere = replace(file, partition=("2024", "5"))
+
+    assert table.verify() == []
+    assert any("another month" in text for text in told(table, replace(snapshot, files={file.path: elsewhere})))
 
 
 def test_open_versions_must_be_the_table_s_rows(new_table: MakeTable) -> None:

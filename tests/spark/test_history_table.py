@@ -104,6 +104,46 @@ def test_a_repartition_that_also_changes_the_key(new_table: MakeTable, key: dict
     assert table.verify() == []
 
 
+@pytest.mark.parametrize("settings", [{}, PARTS], ids=["whole", "parts"])
+@pytest.mark.parametrize("also", [{}, {"PrimaryKey": "qty"}], ids=["layout", "layout and key"])
+def test_an_empty_text_that_a_new_layout_makes_null_is_a_version(
+    new_table: MakeTable, settings: dict[str, str], also: dict[str, str]
+) -> None:
+    """Of the change's time, whatever the row says of its commit; rows that keep their values get none."""
+    table = keeping(new_table, partition_key="null")
+    load(table, 0, (1, "", 1), (2, "a", 2), (3, None, 3))
+    table.sync()
+    before = datetime.now(timezone.utc)
+    table.edit(PartitionKey="name", EmptyPartition="null", Request="repartition", **also)
+
+    table.sync(**settings)
+
+    first, second = (change.id for change in changes(table))
+    assert told(table, "id", "name", "operation", "change_id") == [
+        (1, "", "insert", first), (1, None, "update", second), (2, "a", "insert", first), (3, None, "insert", first)
+    ]  # fmt: skip
+    assert [row["valid_from"] > before for row in versions(table)] == [False, True, False, False]
+    assert (table.verify(), table.head().kind) == ([], "repartition")
+
+
+def test_a_new_layout_that_changes_rows_leaves_a_history_that_is_off_behind(new_table: MakeTable) -> None:
+    """Switched on again, it gets the version; a layout that changes no row leaves it as it is."""
+    table = keeping(new_table, partition_key="null")
+    load(table, 0, (1, "", 1), (2, "a", 2))
+    table.sync()
+    table.edit(PartitionKey="qty", History="false", Request="repartition")
+    table.sync()
+    assert not table.snapshot().history.is_stale
+    table.edit(PartitionKey="name", EmptyPartition="null", Request="repartition")
+    table.sync()
+    assert table.snapshot().history.is_stale
+    table.edit(History="true")
+
+    table.sync()
+
+    assert told(table, "id", "name", "operation") == [(1, "", "insert"), (1, None, "update"), (2, "a", "insert")]
+
+
 def changes(table: WorkTable) -> list[ChangeRecord]:
     """The table's change records, oldest first."""
     return list(table.lineage().back())[::-1]

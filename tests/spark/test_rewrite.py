@@ -58,6 +58,21 @@ def test_another_layout_is_written_on_request(make: Make) -> None:
     assert len(table.rows()) == 40
 
 
+def test_an_empty_text_that_becomes_null_is_an_update(make: Make) -> None:
+    """Where EmptyPartition says so: a folder's name can't say an empty text. The record counts the rows; the same layout again, none."""
+    table = _loaded(make, [(1, "", 1), (2, "a", 1), (3, None, 1), (4, "", 2)], partition_key="null")
+    table.edit(PartitionKey="name", EmptyPartition="null", Request="repartition")
+
+    table.sync(**make[1])
+
+    assert _whole(table, "repartition")
+    assert sorted(table.rows()) == [(1, None, 1), (2, "a", 1), (3, None, 1), (4, None, 2)]
+    assert (table.counts(), table.head().counts.updated) == ((0, 2, 0), 2)
+    table.edit(PartitionKey="name,qty", Request="repartition")
+    table.sync(**make[1])
+    assert table.counts() == (0, 0, 0)
+
+
 def test_many_small_files_become_few_on_request(make: Make) -> None:
     """The same layout again compacts the table, also where no batch touches its files."""
     table = make[0](COLUMNS)

@@ -6,13 +6,14 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.spark.row_changes import CHANGE_TYPE, common_schema, files_apart, row_changes
+from glue_jobs.spark.row_changes import KIND, common_schema, files_apart, row_changes
 
 SCHEMA = (Column("id", "bigint"), Column("name", "string"), Column("score", "double"))
 FLOATS = st.none() | st.sampled_from([0.0, -1.5, float("nan"), float("inf")])
@@ -48,7 +49,7 @@ def test_changes_make_one_state_of_the_other(before: Rows, after: Rows) -> None:
     """With a key: values that become null, or stop being null, are updates; what did not change is not there."""
     changes = row_changes(table(before), table(after), SCHEMA, ["id"])
 
-    kinds = Counter(changes[CHANGE_TYPE].to_pylist())
+    kinds = Counter(changes[KIND].to_pylist())
     both = before.keys() & after.keys()
     changed = sum(shown(table({key: before[key]})) != shown(table({key: after[key]})) for key in both)
     assert applied(before, changes) == Counter(shown(table(after)))
@@ -71,11 +72,24 @@ def test_without_a_key_rows_are_counted(before: list[Any], after: list[Any]) -> 
     assert (gone, came) == (old - new, new - old)
 
 
+@pytest.mark.parametrize("name", ["_change_type", "_commit_version", "_commit_timestamp"])
+@pytest.mark.parametrize("key", [["id"], []], ids=["key", "no key"])
+def test_a_column_may_be_called_as_those_of_a_change_feed(name: str, key: list[str]) -> None:
+    """It is compared like any other."""
+    schema = (SCHEMA[0], Column(name, "string"))
+    before, after = (pa.table({"id": [1, 2], name: [value, "b"]}) for value in ("a", "A"))
+
+    changes = row_changes(before, after, schema, key)
+
+    kinds = ("update_preimage", "update_postimage") if key else ("delete", "insert")
+    assert shown(changes) == [(1, "a", kinds[0]), (1, "A", kinds[1])]
+
+
 def test_updates_stand_in_pairs_in_the_order_of_keys() -> None:
     """Before and after of a row follow each other."""
     changes = row_changes(table({1: ("a", 1.0), 2: ("b", 2.0)}), table({1: ("A", 1.0), 2: ("B", 2.0)}), SCHEMA, ["id"])
 
-    assert [(row["id"], row["name"], row[CHANGE_TYPE]) for row in changes.to_pylist()] == [
+    assert [(row["id"], row["name"], row[KIND]) for row in changes.to_pylist()] == [
         (1, "a", "update_preimage"),
         (1, "A", "update_postimage"),
         (2, "b", "update_preimage"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ from glue_jobs.core.ids import attachment_name
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.core.staged import ROWS
-from glue_jobs.spark.row_changes import row_changes
+from glue_jobs.spark.row_changes import as_told, row_changes
 from tests.spark.tables import WorkTable
 from tests.work_tables import MakeTable
 
@@ -67,7 +68,7 @@ def test_the_rows_of_every_strategy_are_those_of_the_commit(spark_table: MakeTab
 
         assert table.commit(staged.id).code == 0
 
-        assert rows.equals(row_changes(before, table.read(), staged.schema, staged.primary_key)), name
+        assert rows.equals(as_told(row_changes(before, table.read(), staged.schema, staged.primary_key))), name
         assert (staged.details["rows_kept"], staged.details["rows_changed"]) == (5, 6), name
         assert table.head().details["rows_kept"] == 5, name
 
@@ -78,6 +79,45 @@ def test_only_the_first_keys_are_kept(parted: WorkTable) -> None:
 
     assert kept(parted, staged)["id"].to_pylist() == [3, 3, 4, 4]
     assert (staged.details["rows_kept"], staged.details["rows_changed"]) == (2, 6)
+
+
+@pytest.mark.parametrize("what", ["batch", "edit"])
+def test_an_empty_text_that_the_commit_makes_null_is_shown_as_null(new_table: MakeTable, tmp_path: Path, what: str) -> None:
+    """In a partition column, where EmptyPartition says so; a row that is null there already does not change."""
+    table = new_table(COLUMNS, partition_key="part")
+    table.environment = {"DMSLAKE_DATABASE": "", **table.environment}
+    table.edit(EmptyPartition="null")
+    table.load([(1, "one", None), (2, "two", "b")])
+    table.sync()
+    given = [(1, "one", ""), (2, "two", "")]
+    if what == "batch":
+        table.cdc([("U", row) for row in given])
+        staged = staged_by(table)
+    else:
+        rows = str(tmp_path / "rows.parquet")
+        pq.write_table(pa.Table.from_pylist([dict(zip(COLUMNS.names, row, strict=True)) for row in given], COLUMNS), rows)
+        staged = staged_by(table, "Apply", edit="update", rows=rows)
+
+    assert [tuple(row.values()) for row in kept(table, staged).to_pylist()] == [
+        (2, "two", "b", "update_preimage"), (2, "two", None, "update_postimage")
+    ]  # fmt: skip
+    assert table.commit(staged.id).code == 0
+    assert sorted(table.rows()) == [(1, "one", None), (2, "two", None)]
+
+
+def test_a_column_called_as_ours_is_shown(new_table: MakeTable) -> None:
+    """The kind of the change then stands under the name that no table has."""
+    table = new_table(pa.schema([("id", pa.int64()), ("_change_type", pa.string())]))
+    table.load([(1, "a"), (2, "b")])
+    table.sync()
+    table.cdc([("U", (1, "A"))])
+
+    rows = kept(table, staged_by(table))
+
+    assert rows.to_pylist() == [
+        {"id": 1, "_change_type": "a", "__op": "update_preimage"},
+        {"id": 1, "_change_type": "A", "__op": "update_postimage"},
+    ]
 
 
 def test_without_a_key_inserts_are_kept(new_table: MakeTable) -> None:

@@ -12,11 +12,12 @@ from controller.cli.call import Call, Command, not_empty, one_table, with_call
 from controller.cli.output import Answer, View, say
 from controller.cli.running import run_and_show
 from controller.edits import Edit
-from controller.gather import Facts
 from controller.session import Session
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import UsageError
+from glue_jobs.core.schema import Schema
 from glue_jobs.core.state import TableState
+from glue_jobs.protocol.history import read_outline
 from glue_jobs.protocol.recover import recover as recover_table
 
 
@@ -45,13 +46,11 @@ def _ask(call: Call, path: str, make: Callable[[TableState], Edit], run_now: boo
     return run_and_show(Call(replace(call.settings, paths=(str(state.path),)), call.output))
 
 
-def _looked(call: Call, path: str) -> Facts:
-    """The table with its snapshot; raises what kept that from being read."""
-    with call.session() as session:
-        fact, _ = one_table(session, path, wants=lambda state: True)
-    if fact.problem is not None:
-        raise fact.problem
-    return fact
+def _columns(call: Call, path: str) -> tuple[str, Schema]:
+    """(the table's path, the columns of its head, none of a table that was never loaded). No raw file is looked for."""
+    with call.session() as session, translated():
+        _, state = one_table(session, path, wants=lambda state: False)
+        return str(state.path), read_outline(session.clients.s3, state.lake, state.head).schema if state.head else ()
 
 
 @click.command()
@@ -81,7 +80,7 @@ def widen(call: Call, path: str, run_now: bool) -> int:
 @with_call
 def repartition(call: Call, path: str, partition_key: str | None, run_now: bool) -> int:
     """Rewrite the table PATH in the layout of its PartitionKey, as one change."""
-    schema = _looked(call, path).snapshot.schema if partition_key else ()
+    schema = _columns(call, path)[1] if partition_key else ()
     return _ask(call, path, lambda state: edits.repartition(state, partition_key, schema), run_now)
 
 
@@ -99,12 +98,11 @@ def schema(call: Call, path: str, accept: bool, renames: tuple[str, ...], run_no
         raise UsageError(f"{len(renames)} renames are given", "two-answers", "give one --rename, and the next one when a run has done it")
     if accept:
         return _ask(call, path, edits.accept_schema, run_now)
-    fact = _looked(call, path)
-    columns = fact.snapshot.schema
+    named, columns = _columns(call, path)
     if renames:
         return _ask(call, path, lambda now: edits.rename_column(now, renames[0], [column.name for column in columns]), run_now)
-    data = {"path": fact.path, "columns": [{"name": column.name, "type": column.type} for column in columns]}
-    lines = [] if columns else [f"{fact.path} was never loaded: it has no columns yet"]
+    data = {"path": named, "columns": [{"name": column.name, "type": column.type} for column in columns]}
+    lines = [] if columns else [f"{named} was never loaded: it has no columns yet"]
     return call.show(Answer(data, [View(("column", "type"), [(column.name, column.type) for column in columns])], lines))
 
 

@@ -83,7 +83,8 @@ def _check_case(table: str, key: str, columns: dict[str, Column], lake: Schema, 
         if other != name:
             todo = "leave out or rename one of them by a DMS transformation rule, then reload the table"
             if find(lake, other) is not None and find(file, other) is None:
-                todo = f"`dmslake schema PATH --rename {shlex.quote(f'{other}={name}')}` if it was renamed at the source; else {todo}"
+                rename = f"`dmslake schema PATH --rename {shlex.quote(f'{other}={name}')}`"
+                todo = f"if it was renamed at the source: {rename}, or for a column of key or layout reload the table; else {todo}"
             raise blocked(
                 "columns-differ-by-case",
                 f"the columns {other!r} and {name!r} differ only by case; Spark and Athena can't read such a table",

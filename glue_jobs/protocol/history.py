@@ -10,7 +10,7 @@ from typing import Any
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import list_hidden_records, list_records, read_record, read_record_outline, read_records
 from glue_jobs.aws.versions import versions_of
-from glue_jobs.core.errors import TableBlocked, blocked
+from glue_jobs.core.errors import TableBlocked, UsageError, blocked
 from glue_jobs.core.history_table import COLUMNS, history_lake, is_changed_by
 from glue_jobs.core.ids import ChangeId, attachment_name
 from glue_jobs.core.paths import S3Uri, changes_folder
@@ -98,8 +98,8 @@ def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int | None, 
     a greater fence, or with a completed file, was the head once. Of a table without a head any record of another table tells that the
     folder is not its own: a change that landed need not have left a file, or was not published yet.
     """
-    if head and fence_before is not None and ChangeId.parse(head).fence > fence_before:
-        raise _went_back(path, f"a Fence of {ChangeId.parse(head).fence} at least, that of the item's Head {head}", f"Fence {fence_before}")
+    if head and fence_before is not None and head_fence(head) > fence_before:
+        raise _went_back(path, f"a Fence of {head_fence(head)} at least, that of the item's Head {head}", f"Fence {fence_before}")
     for change in list_records(s3, lake, head):
         record = read_record(s3, lake, change)
         if not head:
@@ -107,6 +107,14 @@ def check_not_behind(s3: Any, lake: S3Uri, head: str, fence_before: int | None, 
         if ChangeId.parse(change).fence > (fence_before or 0) or _was_published(s3, lake, record):
             check_own(record, lake, path)
             raise _went_back(path, f"no committed change after the item's Head {head or '(none)'}", change)
+
+
+def head_fence(head: str) -> int:
+    """That under which the item's Head was committed; 0 for a text that is no change, whose record will be missed."""
+    try:
+        return ChangeId.parse(head).fence
+    except UsageError:
+        return 0
 
 
 def _went_back(path: str, expected: str, found: str) -> TableBlocked:

@@ -223,7 +223,7 @@ def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, 
         totals.update(bytes_added=sum(file.size_bytes for file in record.added))
     outcome = "staged" if run.staged else "committed" if run.changes else "nothing"
     if failure is not None:
-        is_refusal = isinstance(failure, (TableBlocked, UsageError))
+        is_refusal = isinstance(failure, (TableBlocked, UsageError)) and not (run.may_block or run.changes)
         outcome = "blocked" if isinstance(failure, TableBlocked) and run.may_block else "refused" if is_refusal else "failed"
     result: dict[str, Any] = {
         "run_id": context.settings.run_id,

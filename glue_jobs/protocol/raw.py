@@ -40,8 +40,8 @@ def list_raw(s3: Any, state: TableState, snapshot: Snapshot, limits: Limits) -> 
 
 
 def list_cdc(s3: Any, state: TableState, snapshot: Snapshot) -> tuple[RawFile, ...]:
-    """All CDC files of the table's folders, in the order of writing, however old; none without a source."""
-    return _list(s3, state, None, snapshot).cdc if state.has_source else ()
+    """All CDC files of the table's own folder, in the order of writing, however old; none without a source."""
+    return _list_folder(s3, state, None, snapshot).cdc if state.has_source else ()
 
 
 def _window(state: TableState, snapshot: Snapshot, limits: Limits) -> str | None:

@@ -20,6 +20,7 @@ from typing import Any
 from glue_jobs.aws.erased import read_erased
 from glue_jobs.aws.objects import hide
 from glue_jobs.aws.records import read_record
+from glue_jobs.aws.uploads import list_open_uploads
 from glue_jobs.aws.versions import versions_of
 from glue_jobs.core.erasure import NOTHING_ERASED
 from glue_jobs.core.errors import DmslakeError, TableBlocked
@@ -132,15 +133,18 @@ def _unfinished(place: Place, state: TableState) -> str:
 
 
 def _never_visible(s3: Any, lake: S3Uri, missing: Sequence[DataFile]) -> tuple[DataFile, ...]:
-    """The missing files whose key has no data, as the changes that wrote them record them, with uploads that may still be completed."""
-    seen = versions_of(s3, lake.bucket, [lake.key + file.path for file in missing])
-    without = [file.path for file in missing if not seen[lake.key + file.path].data]
+    """The missing files that were never visible and whose upload is still open, as the changes that wrote them record them."""
+    if not missing:
+        return ()
+    still_open = {upload.key for upload in list_open_uploads(s3, lake.bucket, lake.key)}
+    without = {file.path for file in missing if lake.key + file.path in still_open}
     uploaded: dict[str, DataFile] = {}
     for change in sorted({change_in_name(path) for path in without} - {""}):
         with contextlib.suppress(TableBlocked):  # there is no such record: then nobody knows of an upload
             added = read_record(s3, lake, change, with_checkpoint=False).added
-            uploaded.update({file.path: file for file in added if file.upload is not None})
-    return tuple(uploaded[path] for path in without if path in uploaded)
+            uploaded.update({file.path: file for file in added if file.upload is not None and file.path in without})
+    seen = versions_of(s3, lake.bucket, [lake.key + path for path in uploaded])
+    return tuple(file for path, file in uploaded.items() if not (seen[lake.key + path].data or seen[lake.key + path].marked))
 
 
 def _catalog_codes(place: Place, state: TableState, snapshot: Snapshot) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from glue_jobs.aws.erased import read_erased
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.never_taken import of_never_taken
+from glue_jobs.core.never_taken import never_taken, of_never_taken
 from glue_jobs.core.paths import S3Uri, TablePath, changes_folder
 from glue_jobs.core.replay import ADOPT, Fold, check_inputs, check_kinds, fold_of, gone_attachments, inputs_of
 from glue_jobs.core.state import TableState
@@ -33,6 +33,12 @@ def read_fold(s3: Any, lake: S3Uri, path: TablePath, change: str) -> Fold:
 
 
 def look_for_never_taken(s3: Any, state: TableState, fold: Fold, limits: Limits) -> list[Finding]:
-    """The CDC files behind the cursor that a replay of the table's changes passes over, because none of them took them."""
-    hours = state.window_hours(limits.late_window_hours)
-    return of_never_taken(state, fold.head, fold.records, list_cdc(s3, state, fold.head), hours)
+    """The CDC files of the table's folder that a replay of its changes passes over, because none of them took them. Of transaction files
+    only their rows would tell whether one is the table's."""
+    head, hours = fold.head, state.window_hours(limits.late_window_hours)
+    found = never_taken(state, head, fold.records, list_cdc(s3, state, head), hours)
+    if found:  # what a rollback skipped stands in its own record, and in the head's as far as that keeps it
+        others = Lineage(s3, state.lake, head.change).back(after=fold.records[0].id)
+        skipped = {item.key for record in others for item in record.skipped}
+        found = [file for file in found if file.key not in skipped]
+    return of_never_taken(state, head, fold.records, found)

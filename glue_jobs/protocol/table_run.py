@@ -39,7 +39,7 @@ from glue_jobs.core.state import TableState, read_state
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.commit import answered, commit, make_record
 from glue_jobs.protocol.converge import UploadsGone, converge, in_parallel
-from glue_jobs.protocol.history import WENT_BACK, check_not_behind, read_snapshot, snapshot_of
+from glue_jobs.protocol.history import WENT_BACK, check_not_behind, head_fence, read_snapshot, snapshot_of
 from glue_jobs.protocol.history_table import abort_change, folders_beside
 from glue_jobs.protocol.job_log import JobLog
 from glue_jobs.protocol.lease import Lease
@@ -360,8 +360,8 @@ class TableRun:
 def _fence_before(state: TableState) -> int | None:
     """The fence that no record after the head may be above. Once such a record was found the item's own says nothing more: the runs that
     are refused since have raised it."""
-    if state.blocked is not None and state.blocked.code == WENT_BACK:
-        return min(state.fence or 0, ChangeId.parse(state.head).fence if state.head else 0)
+    if state.head and state.blocked is not None and state.blocked.code == WENT_BACK:
+        return min(state.fence or 0, head_fence(state.head))
     return state.fence
 
 

@@ -9,6 +9,7 @@ If we die …                     then
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Callable
@@ -24,6 +25,7 @@ from glue_jobs.core.record import ChangeRecord, Counts, DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.core.undo import UndoPlan, Wish, plan_undo, root, rows_apart, undone_tail
+from glue_jobs.core.verify import change_in_name
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.history import read_snapshot, snapshot_of
 from glue_jobs.protocol.history_table import HistoryUndo, plan_history_undo, snapshot_at
@@ -211,13 +213,16 @@ def _check_hidden(state: TableState, sources: Iterable[Source]) -> None:
     """Refuse to restore a file that readers see, although the head lacks it: they would see it and its copy."""
     visible = [key for source in sources for key in source.visible]
     if visible:
+        bucket, first = state.lake.bucket, visible[0]
+        by_hand = f"`aws s3api delete-object --bucket {shlex.quote(bucket)} --key {shlex.quote(first)}` hides it"
         raise blocked(
             "visible-again",
             f"{len(visible)} data file(s) that were hidden are visible again: somebody removed their delete markers",
-            where=f"s3://{state.lake.bucket}/{visible[0]}",
+            where=f"s3://{bucket}/{first}",
             expected="a delete marker",
             found="a visible object",
-            todo=f"`dmslake verify {state.path.in_shell} --repair` hides them, then go back",
+            # An adopted file's name does not say that it is ours, so that a repair leaves it alone.
+            todo=(f"`dmslake verify {state.path.in_shell} --repair` hides them" if change_in_name(first) else by_hand) + ", then go back",
         )
 
 

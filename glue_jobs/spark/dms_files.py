@@ -45,7 +45,7 @@ class DmsSchema:
     person, or, while `timestamp_confirmed` is false, only the candidate by its place. excluded: columns that the lake does not
     take up (before images, the change sequence); `Op` is not among them. images: column → its before image. renamed: the file's
     name → the lake's, of columns that were renamed in the lake since the file was written; all other names here are the lake's. valued:
-    columns whose before image has a value in some row, as far as the footer tells.
+    columns whose before image has a value in some row, as far as the footer tells and was asked.
     """
 
     op_column: str | None
@@ -114,9 +114,10 @@ def dms_schema(
     timestamp_attribute: str = "",
     patterns: Sequence[str] = BEFORE_IMAGES,
     renamed: Mapping[str, str] = NOT_RENAMED,
+    with_values: bool = False,
 ) -> DmsSchema:
     """What the columns of a DMS file are. timestamp_attribute: the table's attribute TimestampColumn, '' if it has none. patterns: of the
-    names of before images. renamed: as of DmsSchema.
+    names of before images. renamed: as of DmsSchema. with_values: look for before images that have a value.
 
     Raises TableBlocked for a type that the lake can't hold, a name that stands there twice, or one that we need ourselves.
     """
@@ -129,17 +130,24 @@ def dms_schema(
     timestamp, confirmed = _timestamp_column(columns, timestamp_attribute)
     metadata = parquet.metadata
     rows, groups = metadata.num_rows, metadata.num_row_groups
-    valued = tuple(column for column, image in images.items() if _has_value(metadata, physical.names.index(image)))
+    valued = _valued(metadata, physical.names, images) if with_values else ()
     return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, rows, groups, images, renamed, valued)
 
 
-def _has_value(metadata: pq.FileMetaData, place: int) -> bool:
-    """Whether a column has a value that is not null; not known without statistics, nor of nested columns."""
-    if metadata.num_columns != len(metadata.schema.to_arrow_schema()):
+def _valued(metadata: pq.FileMetaData, names: Sequence[str], images: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns whose before image has a value; not known without statistics, nor in a file with nested columns."""
+    if not images or metadata.num_columns != len(names):
+        return ()
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return tuple(column for column, image in images.items() if any(_has_value(group.column(names.index(image))) for group in groups))
+
+
+def _has_value(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether the statistics tell of a value that is not null; a text must be known not to be empty, which may stand for null."""
+    found = chunk.statistics if chunk.is_stats_set else None
+    if found is None or not found.has_null_count or found.null_count == chunk.num_values:
         return False
-    chunks = [metadata.row_group(number).column(place) for number in range(metadata.num_row_groups)]
-    told = [(chunk.num_values, chunk.statistics) for chunk in chunks if chunk.is_stats_set]
-    return any(stats.has_null_count and stats.null_count < values for values, stats in told)
+    return chunk.physical_type != "BYTE_ARRAY" or bool(found.has_min_max and found.max)
 
 
 def _lake_column(field: pa.Field, name: str) -> Column:

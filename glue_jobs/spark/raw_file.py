@@ -82,7 +82,7 @@ class HeadOf:
             source = open_raw(self.place, file, keep=True) if self.keeps else _open_footer(self.place, file)
             parquet = open_dms(source, where)
             renamed = self.reading.renamed(where, parquet.schema_arrow.names, self.place.before_images)
-            schema = dms_schema(parquet, where, self.reading.timestamp_column, self.place.before_images, renamed)
+            schema = dms_schema(parquet, where, self.reading.timestamp_column, self.place.before_images, renamed, with_values=True)
             schema = replace(schema, columns=with_said_booleans(schema.columns, self.reading.form.schema))
             return RawHead(file, schema, ordinal, file.key in self.late, where)
         form = self.reading.form

@@ -183,6 +183,25 @@ def test_a_batch_without_a_trace_is_not_forgotten_once_runs_were_refused(loaded:
     assert loaded.rows() == AFTER
 
 
+def test_an_attempt_to_begin_that_never_landed_holds_up_no_item_from_before_it(table: LakeTable) -> None:
+    """The item was restored with an older fence. Nothing was published, so that there is nothing to recover."""
+    backup = table.item()
+    dying = Wire()
+    die(dying, table, "LoadInitial", die_after(dying, Request.is_commit, 0))
+    overwrite(table, {**backup, "Fence": 0})
+
+    codes = [table.run("LoadInitial") for _ in range(3)]
+
+    assert (codes[0], codes[-1], table.rows()) == (1, 0, BEFORE)
+
+
+def test_a_head_that_is_no_change_blocks(loaded: LakeTable) -> None:
+    """As one without its record does."""
+    loaded.edit(Head="the last one")
+
+    assert (loaded.run("LoadIncremental"), loaded.item()["LastRun"]["outcome"]) == (1, "blocked")
+
+
 def test_attempts_that_never_landed_are_passed_over(loaded: LakeTable) -> None:
     """Their records stay for good, and block nothing."""
     for _ in range(3):

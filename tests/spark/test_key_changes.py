@@ -118,14 +118,17 @@ def test_a_before_image_of_an_insert_is_none(new_table: MakeTable, kind: pa.Data
 def test_a_last_column_that_a_load_has_values_of_is_the_source_s_own(new_table: MakeTable) -> None:
     """Named as the before image of any column, it would be left out of the table without a word. Images are null in a load."""
     columns = pa.schema([("id", pa.int64()), ("sum", pa.int64()), ("BI_sum", pa.int64())])
-    images, own = new_table(columns), new_table(columns)
+    texts = pa.schema([("id", pa.int64()), ("sum", pa.string()), ("BI_sum", pa.string())])
+    images, empty, own = new_table(columns), new_table(texts), new_table(columns)
     images.load([(1, 7, None), (2, 8, None)])
     images.sync()
+    empty.load([(1, "7", ""), (2, "8", None)])
+    empty.sync()
     own.load([(1, 7, None), (2, 8, 6)])
 
     error = own.blocked()
 
-    assert images.rows() == [(1, 7), (2, 8)]
+    assert (images.rows(), empty.rows()) == ([(1, 7), (2, 8)], [(1, "7"), (2, "8")])
     assert (error["code"], "'BI_sum'" in error["message"], own.item().get("Head")) == ("before-image-unclear", True, None)
     own.edit(BeforeImagePrefix="OLD_")
     own.sync()

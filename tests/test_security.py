@@ -222,7 +222,7 @@ def test_what_people_write_is_shown_as_it_is(text: str) -> None:
 
 
 def test_commands_print_by_the_one_place_that_makes_text_safe() -> None:
-    """local hands on lines of others through it, faking prints data, __init__ says that a package is missing."""
+    """local hands on lines of others through it, __init__ says that a package is missing."""
     calls = [
         (name, ast.unparse(node.func))
         for name, tree in sources("(", "controller/cli")
@@ -231,7 +231,7 @@ def test_commands_print_by_the_one_place_that_makes_text_safe() -> None:
     ]
     printing = {name for name, called in calls if called in ("click.echo", "click.secho", "print")}
 
-    assert {posixpath.basename(name) for name in printing} == {"output.py", "local.py", "faking.py", "__init__.py", "progress.py"}
+    assert {posixpath.basename(name) for name in printing} == {"output.py", "local.py", "__init__.py", "progress.py"}
 
 
 # --- on the whole way

@@ -2,7 +2,7 @@
 
 What is done, in this order, and each of it only if it is needed:
   finish      a publish or catalog step that a run left
-  complete    uploads of the head's change that never became visible
+  complete    uploads of the head's files that never became visible, whichever change made them
   restore     the head's files that are hidden or overwritten come back as copies under new keys, as one change of kind `repair`
   hide        our files that must not be visible: superseded by a change on the lineage, or of a change that never landed
   catalog     table, columns and partitions
@@ -12,7 +12,6 @@ a visible stray may be the last that holds its rows. Dying in between leaves a t
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,7 +22,7 @@ from glue_jobs.aws.records import read_record
 from glue_jobs.aws.uploads import list_open_uploads
 from glue_jobs.aws.versions import versions_of
 from glue_jobs.core.erasure import NOTHING_ERASED
-from glue_jobs.core.errors import DmslakeError, TableBlocked
+from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.paths import S3Uri, TablePath
 from glue_jobs.core.record import ChangeRecord, DataFile
@@ -140,9 +139,8 @@ def _never_visible(s3: Any, lake: S3Uri, missing: Sequence[DataFile]) -> tuple[D
     without = {file.path for file in missing if lake.key + file.path in still_open}
     uploaded: dict[str, DataFile] = {}
     for change in sorted({change_in_name(path) for path in without} - {""}):
-        with contextlib.suppress(TableBlocked):  # there is no such record: then nobody knows of an upload
-            added = read_record(s3, lake, change, with_checkpoint=False).added
-            uploaded.update({file.path: file for file in added if file.upload is not None and file.path in without})
+        added = read_record(s3, lake, change, with_checkpoint=False).added
+        uploaded.update({file.path: file for file in added if file.upload is not None and file.path in without})
     seen = versions_of(s3, lake.bucket, [lake.key + path for path in uploaded])
     return tuple(file for path, file in uploaded.items() if not (seen[lake.key + path].data or seen[lake.key + path].marked))
 

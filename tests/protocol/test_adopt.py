@@ -29,6 +29,7 @@ from tests.protocol.conftest import TableMaker
 from tests.protocol.runs import LONG_LEASE, die, run_on
 from tests.protocol.test_forget import shown
 from tests.protocol.test_state_went_back import as_new, overwrite
+from tests.protocol.test_verify import drop, hidden_now
 from tests.protocol.wire import Request, Wire, die_at, once
 
 FUTURE = "2999-01-01 00:00:00"
@@ -210,6 +211,24 @@ def test_rollback_to_the_adoption_after_a_batch(sample: LakeTable) -> None:
 
     assert (1, "ONE") in sample.rows(visible=set(sample.snapshot().files))
     assert sample.verify() == []
+
+
+def test_rollback_to_the_adoption_where_the_other_program_s_file_is_visible_again(sample: LakeTable) -> None:
+    """A repair leaves alone what does not bear our name, so that the refusal names another way out."""
+    files = set(adopted(sample).snapshot().files)
+    sample.sync()
+    path = min(files - sample.visible())
+    drop(sample, path, "DeleteMarkers")
+
+    assert sample.run("Rollback", to="previous", resume="true") == 1
+
+    error = sample.item()["LastRun"]["error"]
+    assert (error["code"], f"s3api delete-object --bucket {sample.out_path.bucket} --key {sample.out_path.key}{path}" in error["todo"]) == (
+        "visible-again", True,
+    )  # fmt: skip
+    hidden_now(sample, path)
+    assert sample.run("Rollback", to="previous", resume="true") == 0, sample.item()["LastRun"]
+    assert sample.rows(visible=set(sample.snapshot().files)) == ROWS
 
 
 def test_a_load_after_the_items_date_is_a_pending_reload(sample: LakeTable) -> None:

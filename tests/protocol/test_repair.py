@@ -173,18 +173,28 @@ def test_an_upload_that_was_forgotten_is_completed(sales: LakeTable, wire: Wire)
     assert (file.path in sales.visible(), old in sales.visible()) == (True, False)
 
 
-def test_an_upload_that_was_forgotten_below_later_changes_is_completed(sales: LakeTable, wire: Wire) -> None:
-    """A batch of other files went on over the change that is not visible: its record still names the upload."""
+@pytest.mark.parametrize("moment", [None, Request.is_completion, Request.is_hide])
+def test_an_upload_that_was_forgotten_below_later_changes_is_completed(
+    sales: LakeTable, wire: Wire, moment: Callable[[Request], bool] | None
+) -> None:
+    """A batch of other files went on over the change that is not visible: its record still names the upload. A repair that is killed right
+    before that request leaves it to the next one."""
     sales.cdc([("U", (3, "THREE", "b"))])
     die(wire, sales, "LoadIncremental", once(Request.is_completion, lambda forward: wire.kill()))
     sales.remove("Publishing", "CatalogPending", "LeaseOwner")
     (file,) = sales.head().added
     sales.cdc([("U", (2, "TWO", "a"))])
     assert sales.run() == 0
+    if moment is not None:
+        dying = Wire()
+        dying.rule = once(moment, lambda forward: dying.kill())
+        with dying.connected(), pytest.raises(Killed):
+            sales.repair(lease_seconds=LONG_LEASE)
+        forget_lease(sales)
 
     steps = repaired(sales)
 
-    assert f"complete the upload of {file.path}" in steps
+    assert (f"complete the upload of {file.path}" in steps) == (moment is not Request.is_hide)
     assert sales.rows() == [ROWS[0], (2, "TWO", "a"), (3, "THREE", "b")]
 
 

@@ -84,6 +84,19 @@ def test_a_file_that_a_person_made_visible_again_refuses_the_rollback_to_it(hist
     assert (history.rows(), history.verify()) == (LOADED, [])
 
 
+def test_what_a_run_has_yet_to_hide_is_no_file_made_visible_again(history: LakeTable, wire: Wire) -> None:
+    """A dry run looks at the table as it is, and finishes nothing; the rollback itself finishes first."""
+    history.cdc([("U", (1, "again"))])
+    die(wire, history, "LoadIncremental", once(Request.is_hide, lambda forward: wire.kill()))
+    assert "Publishing" in history.item()
+
+    assert history.run("Rollback", to="previous", dry_run="true") == 0, history.item()["LastRun"]
+
+    assert "Publishing" in history.item()
+    rolled_back(history, to="previous")
+    assert history.rows() == SECOND
+
+
 @pytest.mark.parametrize("what", ["gone", "changed"])
 def test_a_pending_file_that_raw_has_no_more_refuses_the_rollback(history: LakeTable, what: str) -> None:
     """The table could never catch up: refused, with --skip as the way out, which works."""

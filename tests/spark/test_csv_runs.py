@@ -395,5 +395,9 @@ def test_on_spark(spark_table: MakeTable, strategy: str) -> None:
     assert table.rows() == sorted(wanted, key=repr)
     assert [item.rows for item in table.head().inputs] == [1000, 750]
     assert table.head().details["engine"] == "spark"
+    cdc(table, [("U", 1, "one more", 1)])
+    wider = cdc(table, [("U", 2, "x", 1, "more")])
+    assert (wider in table.blocked(**settings)["message"], (1, "one more", 1) in table.rows()) == (True, True)
+    table.edit(SkipFiles=wider)
     name = cdc(table, [("U", 1, "x\n", 1), ("U", 2, "x", "many")])
     assert f"{name}, line 3" in table.blocked(**settings)["message"]

@@ -63,7 +63,8 @@ class LeftForLater(Exception):
 @dataclass(frozen=True)
 class Gathered:
     """All of a plan's input. now: when it was read. refused: raw folders whose name can't be a table's. notes: more
-    of what a person should know. others: the tables whose items were read besides, as those of another scope."""
+    of what a person should know. Of the tables whose items were read besides: siblings, those of the scope that were not asked for, and
+    others, as those of another scope."""
 
     tables: tuple[Facts, ...]
     now: datetime
@@ -71,6 +72,7 @@ class Gathered:
     scope: RawScope | None = None
     refused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    siblings: tuple[Facts, ...] = ()
     others: tuple[TableState, ...] = ()
 
     @property
@@ -100,7 +102,8 @@ class Discovered:
 class Question:
     """What to gather. paths: as a person wrote them, empty for all in scope. keys: instead, of the items; one that is gone is left out.
 
-    create: the table and items that are missing. wants: the tables whose snapshot and raw files are read. files: who reads them.
+    create: the table and items that are missing. wants: the tables whose snapshot and raw files are read. files: who reads them. alone: no
+    matter which other tables there are: of full paths the items are read by key.
     """
 
     settings: Settings
@@ -109,6 +112,7 @@ class Question:
     discover: bool = True
     everything: bool = False  # items outside of the scope too
     keys: tuple[str, ...] = ()
+    alone: bool = False
     wants: Callable[[TableState], bool] = field(default=lambda state: is_due(state))
     files: Files = field(default=lambda s3, state, limits: read_files(s3, state, limits))
 
@@ -167,7 +171,9 @@ def survey(
     facts = [_read_item(item, path in new) for path, item in sorted(items.items())]
     chosen = _asked_for(facts, question, scope)
     asked = {fact.path for fact in chosen}
-    others = tuple(fact.state for fact in facts if fact.state is not None and fact.path not in asked)
+    siblings = tuple(fact for fact in _asked_for(facts, replace(question, paths=(), keys=()), scope) if fact.path not in asked)
+    known = asked.union(fact.path for fact in siblings)
+    others = tuple(fact.state for fact in facts if fact.state is not None and fact.path not in known)
 
     def read(fact: Facts) -> tuple[Facts, _R]:
         whole = _read_files(s3, fact, question)
@@ -176,15 +182,15 @@ def survey(
     pairs = in_threads(read, chosen)
     tables = tuple(fact for fact, _ in pairs)
     notes = tuple(text for folder in found.shared for text in unread_transactions(folder, tables, settings.state_table))
-    return Gathered(tables, now, settings.limits, scope, found.refused, notes, others), tuple(made for _, made in pairs)
+    return Gathered(tables, now, settings.limits, scope, found.refused, notes, siblings, others), tuple(made for _, made in pairs)
 
 
 def read_items(table: StateTable, question: Question) -> list[dict[str, Any]]:
-    """The items asked for: those of full paths by key; else all, because a table that is not asked for may have the folder of one that is.
-    A missing state table holds none."""
+    """All items, because a table that is not asked for may have the folder of one that is; those of full paths alone by key, if nothing
+    else matters. A missing state table holds none."""
     keys = tuple(str(TablePath.parse(path)) for path in question.paths if "/" in path)
     try:
-        if keys and len(keys) == len(question.paths) and not question.keys:
+        if question.alone and keys and len(keys) == len(question.paths) and not question.keys:
             return list(table.batch_get(keys).values())
         return list(table.scan())
     except ClientError as error:

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 from glue_jobs.core.actions import Action, Finish, TakeBatch, TakeLoad
 from glue_jobs.core.raw_names import RawFile, cdc_name
+from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 
 LOAD_INCREMENTAL = "LoadIncremental"  # the job that takes CDC files
@@ -29,13 +30,14 @@ def lag_seconds(state: TableState, cdc: Sequence[RawFile], held_back: Action | N
     return max(0.0, (newest.time - max(since.time, _looked(state))).total_seconds())
 
 
-def waiting_seconds(state: TableState, action: Action, held_back: Action | None, now: datetime) -> float | None:
-    """Seconds since the oldest file came that a run would take, or since the run that left its change unfinished; None if nothing waits.
+def waiting_seconds(head: Snapshot, action: Action, held_back: Action | None, now: datetime) -> float | None:
+    """Seconds since the oldest file came that a run would take, or since the table's change that is unfinished; None if nothing waits.
 
-    action: what a run would do now; held_back: what it would do if nothing stood in the way.
+    head: the table's. action: what a run would do now; held_back: what it would do if nothing stood in the way.
     """
+    since: datetime | None
     if isinstance(action, Finish):
-        since = _last_run(state)
+        since = _time(head.time)  # not the last run's: each one that can't finish the change writes its own
     elif isinstance(held_back, (TakeBatch, TakeLoad)) and held_back.files:
         since = min(file.modified for file in held_back.files)
     else:
@@ -53,7 +55,11 @@ def _looked(state: TableState) -> datetime:
 
 
 def _last_run(state: TableState) -> datetime | None:
-    text = str(state.last_run.get("time") or "")
+    return _time(state.last_run.get("time"))
+
+
+def _time(value: object) -> datetime | None:
+    text = str(value or "")
     try:
         time = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:  # none, or what a person wrote

@@ -18,6 +18,7 @@ from controller.session import open_session
 from glue_jobs.aws.garbage import collect_less
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.arguments import check_known, parse_arguments
+from glue_jobs.core.errors import UsageError
 from glue_jobs.core.printable import json_text, printable
 from glue_jobs.core.settings import Settings, read_settings
 
@@ -44,6 +45,8 @@ def job_settings(argv: Sequence[str], variables: Mapping[str, str]) -> Settings:
     check_known(given, ("bucket", "prefix"))
     if given.get("bucket") and not given.get("raw"):
         given["raw"] = f"s3://{given['bucket']}/{(given.get('prefix') or '').strip('/')}"
+    if "path" in given and not (given["path"] or "").strip(" ,"):
+        raise UsageError("--path is empty", "bad-argument", "name tables, separated by commas, or leave it out for all of them")
     return read_settings(given, variables)
 
 

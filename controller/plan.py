@@ -96,7 +96,7 @@ def plan_run(gathered: Gathered) -> RunPlan:
 
 def join_plans(gathered: Gathered, planned: Sequence[TablePlan]) -> RunPlan:
     """The plan for all gathered tables, of which each is `planned` for itself."""
-    clashes = find_clashes(gathered.tables, gathered.others)
+    clashes = find_clashes(gathered.tables, gathered.siblings, gathered.others)
     tables = tuple(
         replace(table, action="blocked", job="", problem=clashes[table.path]) if table.path in clashes else table for table in planned
     )
@@ -114,12 +114,12 @@ def plan_one(fact: Facts, now: datetime, limits: Limits) -> TablePlan:
     return replace(
         base,
         **_in_words(action),
-        job=job_of(action),
+        job=job_of(_behind_catalog(fact.state, action, held_back)),
         pending_bytes=pending_bytes(fact, held_back),
         lag_seconds=lag_seconds(fact.state, fact.listing.cdc, held_back) if is_kept_up else None,
         problem=Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None,
         lease=(fact.state.lease_owner, fact.state.lease_beat),
-        has_key=bool(fact.state.head or fact.state.primary_key),
+        has_key=fact.state.has_key,
     )
 
 
@@ -131,6 +131,12 @@ def both_actions(state: TableState, fact: Facts, now: datetime, limits: Limits) 
         return action, action
     free = replace(state, publishing="", catalog_pending="", paused="", blocked=None)
     return action, plan_table(free, fact.snapshot, fact.listing, now, limits)
+
+
+def _behind_catalog(state: TableState, action: Action, held_back: Action) -> Action:
+    """The action that the table's job is for. A catalog step that fails is tried by each job and keeps none from going on with its own kind
+    of action: while it is all that is left to finish, the job of what comes next is started, or that would wait as long as it fails."""
+    return held_back if isinstance(action, Finish) and not state.publishing and job_of(held_back) else action
 
 
 def job_of(action: Action) -> str:
@@ -209,26 +215,27 @@ def is_small(table: TablePlan, limits: Limits) -> bool:
     return table.table_bytes < limits.small_table_bytes and table.pending_bytes <= limits.packed_pending_bytes
 
 
-def find_clashes(facts: Sequence[Facts], others: Sequence[TableState] = ()) -> dict[str, Problem]:
+def find_clashes(facts: Sequence[Facts], siblings: Sequence[Facts] = (), others: Sequence[TableState] = ()) -> dict[str, Problem]:
     """The active tables that would write where another one writes: the same catalog name or lake folder, or a folder inside the other's.
 
     Of two with the same catalog name, one that was never loaded gives way to one that was; otherwise both are refused. Of two with one
     folder both are refused; one that was never loaded also where the other is loaded and not active, since that one's files are there.
-    others: tables that nothing is decided on, as those of another controller, which may have another catalog: only their folders count.
+    On siblings nothing is decided, nor on others, which are those of another controller and may have another catalog: of them only the
+    folders count.
     """
     out: dict[str, Problem] = {}
-    active = [fact for fact in facts if fact.state is not None and fact.state.active]
+    active = [fact for fact in (*facts, *siblings) if fact.state is not None and fact.state.active]
+    decided = {fact.path for fact in facts}
     by_name: dict[str, list[Facts]] = defaultdict(list)
     for fact in active:
         by_name[_catalog_name(fact)].append(fact)
     for name, group in by_name.items():
         loaded = [fact for fact in group if fact.state and fact.state.head]
         for fact in group if len(group) > 1 else ():
-            if len(loaded) != 1 or fact not in loaded:
+            if fact.path in decided and (len(loaded) != 1 or fact not in loaded):
                 naming = [other.path for other in group if other is not fact]
                 out[fact.path] = _clash("catalog-name-taken", f"the catalog table {name}", fact.path, naming)
-    states = [fact.state for fact in facts if fact.state is not None]
-    decided = {str(state.path) for state in states}
+    states = [fact.state for fact in (*facts, *siblings) if fact.state is not None]
     for state, sharing in _same_folders([state for state in (*states, *others) if state.active or state.head]):
         writing = [str(other.path) for other in sharing if other.active or not state.head]
         if state.active and writing and str(state.path) in decided:

@@ -15,7 +15,7 @@ from glue_jobs.core.actions import Action, Finish, Rest, Rewrite, Stopped, TakeB
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_gone import gone_text
-from glue_jobs.core.state import TableState
+from glue_jobs.core.state import BlockedBy, TableState
 from glue_jobs.protocol.storage import Storage, read_storage
 
 STATUS = 1
@@ -25,8 +25,8 @@ BEHIND = frozenset({"behind", "unfinished", "not-loaded", "reload-due", "request
 @dataclass(frozen=True)
 class TableStatus:
     """One table. lag_seconds: from the cursor to the newest raw CDC file, by their names; None where nothing can be compared.
-    waiting_seconds: since the oldest raw file that a run would take came, by S3's clock, or since the run that did not finish; None where
-    nothing waits.
+    waiting_seconds: since the oldest raw file that a run would take came, by S3's clock, or since the change that is not finished; None
+    where nothing waits.
 
     state: inactive, paused, blocked, error, no-files, not-loaded, unfinished, requested, reload-due, truncate-due, reload-waits,
     behind, up-to-date; unread where its files were left for another look, and only its item is known.
@@ -58,6 +58,17 @@ class TableStatus:
         return self.state in ("blocked", "error")
 
     @property
+    def is_out_of_catalog(self) -> bool:
+        """Whether the last run tried the catalog step and it failed, as the next one will unless a person does something."""
+        return self.state == "unfinished" and bool((self.last_run or {}).get("catalog_pending"))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the last run had to say."""
+        said = (self.last_run or {}).get("warnings")
+        return tuple(map(str, said)) if isinstance(said, (list, tuple)) else ()
+
+    @property
     def last_error(self) -> Mapping[str, Any] | None:
         """That of the last run, if it failed: its message and todo. What a person asked for and was refused says nothing of the table."""
         last = self.last_run or {}
@@ -72,7 +83,7 @@ def read_status(gathered: Gathered) -> tuple[TableStatus, ...]:
 
 def join_statuses(gathered: Gathered, tables: Sequence[TableStatus]) -> tuple[TableStatus, ...]:
     """The status of all gathered tables, each of which was looked at for itself."""
-    clashes = find_clashes(gathered.tables, gathered.others)
+    clashes = find_clashes(gathered.tables, gathered.siblings, gathered.others)
     return tuple(
         replace(table, state="blocked", problem=clashes[table.path]) if table.path in clashes and table.state != "error" else table
         for table in tables
@@ -97,13 +108,13 @@ def with_storage(s3: Any, gathered: Gathered, tables: Sequence[TableStatus]) -> 
 
 
 def check(tables: Sequence[TableStatus], most_lag_seconds: float) -> list[str]:
-    """The paths of the tables that are blocked, or behind by the given lag or more; those, too, for which something waits as long: a
-    table that was never loaded has no lag, and one whose source fell silent keeps a small one."""
+    """The paths of the tables that are blocked or whose catalog step fails, or that are behind by the given lag or more; those, too, for
+    which something waits as long: a table that was never loaded has no lag, and one whose source fell silent keeps a small one."""
 
     def is_behind(table: TableStatus) -> bool:
         return table.state in BEHIND and max(table.lag_seconds or 0.0, table.waiting_seconds or 0.0) >= most_lag_seconds
 
-    return [table.path for table in tables if table.is_bad or is_behind(table)]
+    return [table.path for table in tables if table.is_bad or table.is_out_of_catalog or is_behind(table)]
 
 
 def status_dict(table: TableStatus) -> dict[str, Any]:
@@ -128,13 +139,15 @@ def status_of(fact: Facts, now: datetime, limits: Limits) -> TableStatus:
     if fact.is_unread:
         return _of_item(state)
     action, held_back = both_actions(state, fact, now, limits)
-    problem = Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None
+    # A run that can't finish a change writes down why, and the next one tries to finish it all the same.
+    by = action.by if isinstance(action, Stopped) else state.blocked if isinstance(action, Finish) else None
+    problem = _problem(by)
     files, size = _pending(held_back)
     return TableStatus(
         fact.path,
         "blocked" if problem else _word(action, bool(state.head)),
         lag_seconds=lag_seconds(state, fact.listing.cdc, held_back),
-        waiting_seconds=waiting_seconds(state, action, held_back, now),
+        waiting_seconds=waiting_seconds(fact.snapshot, action, held_back, now),
         pending_files=files,
         pending_bytes=size,
         rows=fact.snapshot.rows,
@@ -154,7 +167,7 @@ def status_of(fact: Facts, now: datetime, limits: Limits) -> TableStatus:
 
 def _of_item(state: TableState) -> TableStatus:
     """What the item alone tells."""
-    problem = Problem(state.blocked.code, state.blocked.message, state.blocked.todo) if state.blocked else None
+    problem = _problem(state.blocked)
     return TableStatus(
         str(state.path),
         "blocked" if problem else "paused" if state.paused else "unread",
@@ -167,6 +180,10 @@ def _of_item(state: TableState) -> TableStatus:
         problem=problem,
         erasing=state.erasing,
     )
+
+
+def _problem(by: BlockedBy | None) -> Problem | None:
+    return Problem(by.code, by.message, by.todo) if by else None
 
 
 def _word(action: Action, is_loaded: bool) -> str:

@@ -40,7 +40,7 @@ from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.arguments import read_flag
 from glue_jobs.core.erasure import BACK, back_text
-from glue_jobs.core.errors import CommitRefused, DmslakeError, UsageError
+from glue_jobs.core.errors import CommitRefused, UsageError
 from glue_jobs.core.given import check_key, read_correction, split_key
 from glue_jobs.core.row_edit import RowEdit, read_row_edit
 from glue_jobs.core.settings import Settings, read_settings
@@ -128,16 +128,7 @@ class Applying:
     from_change: str = ""
     change: str = ""
 
-    error: DmslakeError | None = None
-
     def __call__(self, run: TableRun) -> None:
-        try:
-            self._correct(run)
-        except DmslakeError as error:
-            self.error = error  # whole: a log cuts its message
-            raise
-
-    def _correct(self, run: TableRun) -> None:
         run.may_block = False
         run.staging = self.stage
         run.open()
@@ -261,9 +252,8 @@ def apply_here(act: Applying, path: str, settings: Settings, environment: Mappin
         clients = make_clients(environment, deadline)
         table = StateTable(clients, settings.state_table)
         ended = run_here(JobContext("Apply", clients, deadline, table, settings, log, log.clock), table.find(path), act)
-    error = act.error or ended.error
-    if error is not None:
-        raise error
+    if ended.error is not None:
+        raise ended.error
     return act.change
 
 

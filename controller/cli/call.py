@@ -97,10 +97,12 @@ def with_call(command: Command, outputs: Sequence[str] = OUTPUTS) -> Command:
 
 
 def not_empty(context: click.Context, option: click.Parameter, text: Any) -> Any:
-    """The callback of an option or argument whose empty text says nothing; UsageError for one that is given: a shell's variable that is
-    not set would ask for something else than what was meant."""
-    if text is not None and not text.strip() and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT:
-        name = option.opts[0] if option.opts[0].startswith("-") else option.opts[0].upper()
+    """The callback of an option or argument whose empty text, or one of its texts, says nothing; UsageError for one that is given: a
+    shell's variable that is not set would ask for something else than what was meant."""
+    texts = text if isinstance(text, tuple) else () if text is None else (text,)
+    is_given = context.get_parameter_source(option.name) is not ParameterSource.DEFAULT
+    if is_given and not all(each.strip(" ,") for each in texts):
+        name = "a PATH" if isinstance(text, tuple) else option.opts[0] if option.opts[0].startswith("-") else option.opts[0].upper()
         raise UsageError(f"{name} is empty", "bad-argument", "give it a value, or leave it out; is a variable not set?")
     return text
 
@@ -112,7 +114,7 @@ def warn(texts: Sequence[str]) -> None:
 
 def one_table(session: Session, path: str, **question: Any) -> tuple[Facts, TableState]:
     """The facts of the table that a person named; its error raised if its item can't be read."""
-    (fact,) = session.gather((path,), **question).tables
+    (fact,) = session.gather((path,), alone=True, **question).tables
     if fact.state is None:
         assert fact.problem is not None
         raise fact.problem

@@ -162,9 +162,8 @@ def _edit_here(call: Call, path: str, wish: Wish) -> int:
         engines, limits = engine.Engines.of(call.settings.limits), call.settings
         act = _job().Applying(_job().editing(wish.give(wish.edit, limits), wish.edit), engines, os.environ, wish.edit.stage)
         ended = run_here(session.job_context("Apply"), state.path, act)
-        error = act.error or ended.error
-        if error is not None:
-            raise name_table(error, str(state.path))
+        if ended.error is not None:
+            raise name_table(ended.error, str(state.path))
         record = record_of_run(session, state, (act.change,) if act.change else (), wish.edit.stage and bool(act.change))
         warnings = _warnings(session, state)
     warn(warnings)

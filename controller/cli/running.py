@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, warn, with_call
+from controller.cli.call import Call, not_empty, warn, with_call
 from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, size_text
 from controller.plan import RunPlan, TablePlan
 from controller.report import RunReport, TableReport
@@ -28,7 +28,7 @@ JOB_SETTINGS = frozenset({"compression", *(item.name for item in fields(Limits))
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", callback=not_empty)
 @with_call
 def plan(call: Call, paths: tuple[str, ...]) -> int:
     """Show what a run would do, and write nothing: the same as `dmslake run --dry-run`."""
@@ -36,7 +36,7 @@ def plan(call: Call, paths: tuple[str, ...]) -> int:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", callback=not_empty)
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
 @click.option("--stage", is_flag=True, help="Prepare the next change of each named table for a look at it; commit nothing, and pause.")
 @with_call

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from controller.cli.call import Call, warn, with_call
+from controller.cli.call import Call, not_empty, warn, with_call
 from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, say, size_text
 from controller.cli.running import activate_lines
 from controller.status import STATUS, TableStatus, check, join_statuses, read_status, status_dict, status_of, wants_files, with_storage
@@ -19,8 +19,8 @@ STORAGE_COLUMNS = ("table", "bytes", "noncurrent", "of files", "kept for", "back
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--check", "is_check", is_flag=True, help="Exit with 1 if a table is blocked or behind.")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", callback=not_empty)
+@click.option("--check", "is_check", is_flag=True, help="Exit with 1 if a table is blocked or behind, or the catalog does not follow.")
 @click.option(
     "--max-lag", "max_lag_seconds", type=click.FloatRange(0), default=0.0, metavar="SECONDS", show_default=True,
     help="Seconds of lag, and of waiting, that --check lets pass.",
@@ -73,6 +73,8 @@ def _lines(tables: Sequence[TableStatus]) -> list[str]:
             lines += problem_lines(table.path, "the last run failed", str(error.get("message", "")), str(error.get("todo", "")))
         elif table.state in ("paused", "reload-waits", "unfinished", "truncate-due"):
             lines.append(f"{table.path}: {table.reason}")
+        if table.state == "unfinished":
+            lines += [f"warning: {table.path}: {text}" for text in table.warnings]
         if table.erasing:
             lines.append(f"{table.path}: {unfinished_text(table.erasing)}: `dmslake erase {shlex.quote(table.path)} --resume`")
         if table.raw_files_gone and table.state != "truncate-due":

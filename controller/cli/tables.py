@@ -27,7 +27,7 @@ def tables(call: Call) -> int:
         [str(_data(fact)[name] or "") for name in ("path", "state", "primary_key", "partition_key", "out_path")] for fact in gathered.tables
     ]
     idle = [fact.state for fact in gathered.tables if fact.state and fact.state.has_source and not fact.state.active]
-    lines = activate_lines([(str(state.path), bool(state.head or state.primary_key)) for state in idle])
+    lines = activate_lines([(str(state.path), state.has_key) for state in idle])
     return call.show(Answer(data, [View(("table", "state", "primary key", "partition key", "lake table"), rows)], lines))
 
 

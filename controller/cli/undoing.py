@@ -31,7 +31,7 @@ def _common(command: Command) -> Command:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", callback=not_empty)
 @click.option(
     "--to", default="", callback=not_empty, metavar="CHANGE|previous|TIME",
     help="This change stays: an id, that before the last, or as of a time.",
@@ -76,7 +76,7 @@ def _undo(call: Call, paths: Sequence[str], wish: Wish, dry_run: bool) -> int:
         undos = _plan(session, paths, wish)
         refused = [undo for undo in undos if undo.problem is not None]
         if refused:
-            return _show_refused(call, undos, refused)
+            return _show_refused(call, undos, refused, dry_run)
         runs = undo_runs(undos, wish, call.settings.limits)
         if dry_run or not runs.runs:
             warn(runs.warnings)
@@ -86,7 +86,7 @@ def _undo(call: Call, paths: Sequence[str], wish: Wish, dry_run: bool) -> int:
     warn((*without_effect(call), *report.warnings))
     done = {table.path for table in report.tables if table.outcome == "committed"}
     lines = [*report_lines(report), *(line for undo in undos if undo.path in done for line in done_lines(undo))]
-    data = {**report.to_dict(), "plans": [undo_dict(undo) for undo in undos]}
+    data = {**report.to_dict(), "undo": UNDO, "dry_run": False, "plans": [undo_dict(undo) for undo in undos]}
     call.output.show(Answer(data, [View(REPORT_COLUMNS, [report_row(table) for table in report.tables])], lines))
     return report.exit_code
 
@@ -101,7 +101,7 @@ def _check(wish: Wish, paths: Sequence[str]) -> None:
 
 
 def _plan(session: Session, paths: Sequence[str], wish: Wish) -> list[TableUndo]:
-    gathered = session.gather(paths, everything=True, discover=False, wants=lambda state: False)
+    gathered = session.gather(paths, alone=True, everything=True, discover=False, wants=lambda state: False)
     facts = gathered.tables
     if not paths:
         warn(left_out(facts))
@@ -110,7 +110,7 @@ def _plan(session: Session, paths: Sequence[str], wish: Wish) -> list[TableUndo]
         return plan_undos(session.clients.s3, facts, wish)
 
 
-def _show_refused(call: Call, undos: Sequence[TableUndo], refused: Sequence[TableUndo]) -> int:
+def _show_refused(call: Call, undos: Sequence[TableUndo], refused: Sequence[TableUndo], dry_run: bool) -> int:
     """All refusals; the error itself where only one table was asked for."""
     problems = [undo.problem for undo in refused if undo.problem is not None]
     if len(undos) == 1:
@@ -122,7 +122,7 @@ def _show_refused(call: Call, undos: Sequence[TableUndo], refused: Sequence[Tabl
         for line in problem_lines(undo.path, "refused", undo.problem.message, undo.problem.todo)
     ]
     lines += ["", f"{len(refused)} of {len(undos)} table(s) refused: nothing was changed"]
-    call.output.show(Answer(_data(undos, True), [], lines))
+    call.output.show(Answer({**_data(undos, dry_run), "refused": True}, [], lines))
     return worst([problem.exit_code for problem in problems]) or 1
 
 

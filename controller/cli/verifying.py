@@ -14,7 +14,7 @@ from typing import Any, Callable
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from controller.cli.call import Call, with_call
+from controller.cli.call import Call, not_empty, with_call
 from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, size_text
 from controller.cli.running import split_paths
 from controller.gather import Facts, in_threads
@@ -71,7 +71,7 @@ class Result:
 
 
 @click.command("verify")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", callback=not_empty)
 @click.option("--quick", is_flag=True, help="Read no data file: compare names, sizes, ETags, item and catalog only.")
 @click.option(
     "--replay", "is_replay", is_flag=True, help="Also make all rows anew from the raw files, and compare them with those of the lake."
@@ -93,7 +93,7 @@ def verify_command(call: Call, paths: tuple[str, ...], quick: bool, is_replay: b
     started = time.monotonic()
     chosen = split_paths(paths)
     with call.session() as session:
-        facts = session.gather(chosen, discover=False, wants=lambda state: False).tables
+        facts = session.gather(chosen, alone=True, discover=False, wants=lambda state: False).tables
         facts = facts if chosen else with_changes(session.clients.s3, facts)
         work = _Work(call, session, Checks(check_files, replay), is_repair, dry_run)
         results = in_threads(work, facts) if quick and not is_repair else [work(fact) for fact in facts]

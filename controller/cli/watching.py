@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from controller.cli.call import Call, warn, with_call
+from controller.cli.call import Call, not_empty, warn, with_call
 from controller.cli.output import Answer, View, duration_text, say
 from controller.cli.watch_screen import Size, needs_lines, plain_rows, screen
 from controller.host import Host, this_machine
@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 5.0  # after which the screen says that it still waits for AW
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", callback=not_empty)
 @click.option(
     "--every", "every_seconds", type=click.FloatRange(1, 3600), default=5.0, show_default=True, metavar="SECONDS",
     help="Read the tables anew after so long.",

@@ -17,6 +17,7 @@ from glue_jobs.core.state import TableState
 
 WAITING = "reload-waits"  # of TableStatus: behind, and nothing is wrong
 NOT_FINISHED = "a run committed change {}, and its files become visible now; if no run goes on, the next one finishes it"
+RUNNING = "a run has its lease, or was killed with it: then the next run takes it over"
 NO_FILES = "DMS has written no file for it yet"
 
 
@@ -88,13 +89,14 @@ def _standing(fact: Facts, status: TableStatus) -> tuple[str, str, str]:
         return "blocked", problem.message if problem else status.reason, problem.todo if problem else ""
     if state.publishing:
         return "publishing", NOT_FINISHED.format(state.publishing), ""
-    if state.lease_owner:
-        return "running", "a run has its lease", ""
+    # Before the lease: a run that was killed leaves it, and none that would take it over is started for such a table.
     if status.state == "paused":
         told = "`dmslake " in status.reason  # of a pause by a rollback or a staged change
         return "paused", status.reason, "" if told else f"`dmslake activate {state.path.in_shell}` lets it go on"
+    if state.lease_owner:
+        return "running", RUNNING, ""
     if status.state == "inactive":
-        key = "" if state.head or state.primary_key else " --primary-key COLUMNS"
+        key = "" if state.has_key else " --primary-key COLUMNS"
         return "inactive", _why_inactive(state), f"`dmslake activate {state.path.in_shell}{key}`"
     if status.state in BEHIND or status.state == WAITING or status.pending_files:
         return "behind", status.reason or _pending(status), ""
@@ -113,6 +115,8 @@ def _pending(status: TableStatus) -> str:
 
 
 def _failed(status: TableStatus) -> str:
+    if status.is_out_of_catalog:
+        return "; ".join((status.reason, *status.warnings))
     error = None if status.is_bad else status.last_error
     return "" if error is None else str(error.get("message", "")) or "without a message"
 

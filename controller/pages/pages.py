@@ -139,7 +139,7 @@ class Pages:
     def _one(self, path: str, files: bool) -> Gathered:
         """One table; also one that the overview found below the raw folder, and that has no item until a run gives it one."""
         try:
-            return self._session.gather((path,), wants=wants_files if files else lambda state: False)
+            return self._session.gather((path,), alone=not files, wants=wants_files if files else lambda state: False)
         except UsageError as error:
             if error.code != "unknown-table" or not self._session.settings.raw:
                 raise

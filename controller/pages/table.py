@@ -52,8 +52,13 @@ def table_page_of(
         catalog_table=fact.state.catalog_table if fact.state else "",
         last_run=status.last_run,
         commands=tuple(commands_of(fact.state, ways)),
-        warnings=(*gathered.warnings, *([warning] if warning else [])),
+        warnings=(*gathered.warnings, *([warning] if warning else []), *_of_last_run(status)),
     )
+
+
+def _of_last_run(status: TableStatus) -> list[str]:
+    """Its warnings, unless the page has them as the reason why it failed."""
+    return [] if status.is_out_of_catalog else [f"the last run: {text}" for text in status.warnings]
 
 
 def _with_seconds(steps: tuple[Step, ...], status: TableStatus) -> tuple[Step, ...]:
@@ -105,7 +110,8 @@ def commands_of(state: TableState | None, ways: Sequence[tuple[str, str]]) -> li
     if state.paused:
         commands.append(Command("to let it go on", f"dmslake activate {path}"))
     elif not state.active and state.has_source:
-        commands.append(Command("to have it kept up", f"dmslake activate {path} --primary-key COLUMNS"))
+        key = "" if state.has_key else " --primary-key COLUMNS"
+        commands.append(Command("to have it kept up", f"dmslake activate {path}{key}"))
     else:
         commands.append(Command("to bring it up to date", f"dmslake run {path}"))
     if state.head:

@@ -34,7 +34,7 @@ def plan_table(state: TableState, snapshot: Snapshot, listing: RawListing, now: 
     if state.catalog_pending:
         return Finish(f"the catalog step of change {state.catalog_pending} was not finished")
     if state.has_source and not state.active:
-        key = "" if state.head or state.primary_key else " --primary-key …"
+        key = "" if state.has_key else " --primary-key …"
         return Rest("inactive", f"ActiveFlag is not true; `dmslake activate {state.path.in_shell}{key}`")
     if state.paused:
         return Rest("paused", state.paused)

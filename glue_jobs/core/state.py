@@ -91,6 +91,12 @@ class TableState:
         return not self.head and not self.cursor and self.last_full_load.year == 1900
 
     @property
+    def has_key(self) -> bool:
+        """Whether its key is known, as it is of a table that was loaded, with one or without, or whose item names it: a printed `activate`
+        must not change it."""
+        return bool(self.head or self.primary_key)
+
+    @property
     def last_full_load_text(self) -> str:
         """The load date as change records have it."""
         return self.last_full_load.strftime(DATE_FORMAT)

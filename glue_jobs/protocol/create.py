@@ -17,7 +17,7 @@ from glue_jobs.aws.catalog_table import owner_of
 from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.records import list_records, read_record
 from glue_jobs.core.creation import Definition
-from glue_jobs.core.errors import DmslakeError, blocked
+from glue_jobs.core.errors import blocked
 from glue_jobs.core.foreign_folder import check_alone
 from glue_jobs.core.paths import S3Uri, TablePath, by_path, catalog_name
 from glue_jobs.core.state import NO_SOURCE, TableState, default_item, read_state
@@ -32,16 +32,8 @@ class Create:
     definition: Definition
     change: str = ""
     note: str = ""
-    error: DmslakeError | None = None
 
     def __call__(self, run: TableRun) -> None:
-        try:
-            self._create(run)
-        except DmslakeError as error:
-            self.error = error  # whole: a log cuts its message
-            raise
-
-    def _create(self, run: TableRun) -> None:
         run.may_block = False
         run.open()
         if not run.state.head:
@@ -70,9 +62,8 @@ def create_table(context: JobContext, path: TablePath, definition: Definition) -
         _check_no_adoption(context, read_state(item))
     act = Create(definition)
     ended = run_here(context, path, act)
-    error = act.error or ended.error
-    if error is not None:
-        raise error
+    if ended.error is not None:
+        raise ended.error
     return act
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, Callable
@@ -18,7 +17,7 @@ from glue_jobs.aws.clients import Deadline, make_clients
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.arguments import check_known, parse_arguments
-from glue_jobs.core.errors import DmslakeError, LeaseHeld, TableBlocked, UsageError, name_table
+from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseHeld, TableBlocked, UsageError, name_table
 from glue_jobs.core.paths import TablePath
 from glue_jobs.core.printable import error_lines
 from glue_jobs.core.settings import Settings, read_settings
@@ -108,8 +107,33 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+@dataclass(frozen=True)
+class Ended:
+    """How a table's run in this process ended. code: its exit code; error: why it failed, None where it did not."""
+
+    code: int = 0
+    error: DmslakeError | None = None
+
+    @classmethod
+    def by(cls, error: DmslakeError) -> Ended:
+        return cls(error.exit_code, error)
+
+
 def run_table(context: JobContext, path: TablePath, act: Act) -> int:
     """One table from lease to release; its result goes to LastRun, its error to Blocked or LastRun. Returns its exit code."""
+    return _run(context, path, act).code
+
+
+def run_here(context: JobContext, path: TablePath, act: Act) -> Ended:
+    """Run one table for a command: its result goes to LastRun as that of any run, its log nowhere, unless a defect of ours ended it."""
+    lines = io.StringIO()
+    ended = _run(replace(context, log=JobLog(context.settings.run_id, context.clock, lines)), path, act)
+    if ended.error is not None and ended.error.code == "unexpected":
+        print(lines.getvalue(), end="", file=sys.stderr)
+    return ended
+
+
+def _run(context: JobContext, path: TablePath, act: Act) -> Ended:
     log = context.log.of(str(path))
     context = replace(context, log=log)
     started = time.monotonic()
@@ -118,9 +142,9 @@ def run_table(context: JobContext, path: TablePath, act: Act) -> int:
             lease, run = _take(context, path)
     except LeaseHeld as error:
         log.event("lease-held", message=error.message)
-        return 4
+        return Ended.by(error)
     except Exception as error:  # noqa: BLE001 - this table's failure, not the run's
-        return _fail(log, error).exit_code
+        return Ended.by(_fail(log, error))
     try:
         failure: DmslakeError | None = None
         try:
@@ -129,35 +153,9 @@ def run_table(context: JobContext, path: TablePath, act: Act) -> int:
         except Exception as error:  # noqa: BLE001 - the one broad except per table: it becomes the table's report
             failure = _fail(log, error)
         _write_result(context, lease, run, failure, time.monotonic() - started)
-        return failure.exit_code if failure else 0
+        return Ended.by(failure) if failure else Ended()
     finally:
         lease.release()
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a table's run in this process ended. code: its exit code; error: why it failed, None where it did not."""
-
-    code: int
-    error: DmslakeError | None = None
-
-
-def run_here(context: JobContext, path: TablePath, act: Act) -> Ended:
-    """Run one table for a command: its log goes nowhere, its result to LastRun as that of any run."""
-    lines = io.StringIO()
-    code = run_table(replace(context, log=JobLog(context.settings.run_id, context.clock, lines)), path, act)
-    return Ended(code, next(_errors(lines.getvalue()), None))
-
-
-def _errors(log: str) -> Iterator[DmslakeError]:
-    """The failures in the log of a run."""
-    for line in log.splitlines():
-        event = json.loads(line)
-        if event["phase"] == "lease-held":
-            yield DmslakeError(event["message"], "lease-held", "run again when it has ended")
-        elif event["phase"] in ("failed", "blocked"):
-            error = event["error"]
-            yield DmslakeError(**error) if isinstance(error, dict) else DmslakeError(str(error), "unexpected")
 
 
 def _take(context: JobContext, path: TablePath) -> tuple[Lease, TableRun]:
@@ -223,7 +221,7 @@ def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, 
         totals.update(bytes_added=sum(file.size_bytes for file in record.added))
     outcome = "staged" if run.staged else "committed" if run.changes else "nothing"
     if failure is not None:
-        is_refusal = isinstance(failure, (TableBlocked, UsageError)) and not (run.may_block or run.changes)
+        is_refusal = isinstance(failure, (TableBlocked, UsageError, CommitRefused)) and not (run.may_block or run.changes)
         outcome = "blocked" if isinstance(failure, TableBlocked) and run.may_block else "refused" if is_refusal else "failed"
     result: dict[str, Any] = {
         "run_id": context.settings.run_id,

@@ -331,6 +331,32 @@ def test_status_shows_the_last_runs_error(served: World, dmslake: Dmslake) -> No
     assert "a larger worker" in done.out
 
 
+def test_status_shows_why_a_change_is_unfinished(served: World, dmslake: Dmslake) -> None:
+    """The last run's warnings; of a table on which nothing is left to do they are not repeated."""
+    served.put_loaded(ORDERS, LOAD, CatalogPending=HEAD)
+    served.put_loaded(STORES, LOAD)
+    for path in (ORDERS, STORES):
+        served.write_result(str(path), "run-1", "committed", warnings=["Lake Formation refuses"])
+
+    out = dmslake("status").out
+
+    assert f"warning: {ORDERS}: Lake Formation refuses" in out
+    assert out.count("Lake Formation") == 1
+
+
+def test_status_of_a_full_path_finds_the_table_that_has_its_name(served: World, dmslake: Dmslake) -> None:
+    """What the report of all tables prints can be pasted, and says the same."""
+    served.put_loaded(ORDERS, LOAD)
+    served.put_loaded(STORES, LOAD, CatalogTable="shop_orders")
+
+    for words in (("status", "--check"), ("status", str(ORDERS), "--check"), ("status", "shop.orders", "--check")):
+        done = dmslake(*words)
+        assert (done.code, "the catalog table shop_orders would be written by" in done.out) == (1, True), words
+    assert "blocked" in dmslake("plan", str(ORDERS)).out
+    served.table.set_attributes(str(STORES), {"out_path": str(served.item(ORDERS)["out_path"]), "CatalogTable": "other"})
+    assert "the lake folder" in dmslake("status", str(ORDERS)).out
+
+
 def test_status_writes_nothing(served: World, dmslake: Dmslake) -> None:
     """A new table is shown, its item is not made."""
     served.put_raw(ORDERS, LOAD)
@@ -409,6 +435,14 @@ def test_repartition_by_no_column_of_the_table_is_refused(served: World, dmslake
         ("apply", "PATH", "--key", "id", "--deletes", "", "--updates", "u.csv"),
         ("rollback", "PATH", "--to", "", "--undo", HEAD),
         ("reapply", "PATH", ""),
+        ("run", ""),
+        ("run", "PATH", " , "),
+        ("run", "", "--dry-run"),
+        ("plan", ""),
+        ("verify", "", "--repair"),
+        ("status", ""),
+        ("watch", ""),
+        ("rollback", "", "--to", HEAD),
     ],
     ids=" ".join,
 )

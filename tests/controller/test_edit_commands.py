@@ -5,19 +5,23 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from botocore.exceptions import ClientError
 
 from controller.editing import RowsGiven, edit_run
 from controller.plan import APPLY
 from controller.runners import job_arguments
+from glue_jobs.aws.clients import Deadline
 from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.row_edit import RowEdit, read_row_edit
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.state import read_state
+from glue_jobs.protocol.lease import take_lease
 from tests.controller.past_world import Command, PastWorld
 from tests.controller.world import item_of, table_path
 from tests.lake import LakeTable
@@ -123,6 +127,30 @@ def test_what_can_not_be_done_is_said(past_world: PastWorld, lake_command: Comma
     made = lake_command("create", new, "--schema", str(file), "--primary-key", "null", "--database", "")
     assert (made.code, "null: rows can only be added" in made.out) == (0, True)
     assert table.item()["Head"] == before
+
+
+def test_a_held_lease_and_denied_access_have_their_exit_codes(
+    past_world: PastWorld, lake_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 and 3, as those of every command: a program may try the first again, and not the second."""
+    table = past_world.loaded()
+    path, before = str(table.path), table.item()["Head"]
+    lease = take_lease(table.state_table, Deadline(), table.item(), "other", 2.0, lambda: 1, time.sleep)
+    try:
+        held = lake_command("update", path, "--row", '{"id": 1, "name": "x"}')
+    finally:
+        lease.release()
+    answer = {"Error": {"Code": "AccessDenied", "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
+
+    def denied(*_: object) -> None:
+        raise ClientError(answer, "PutObject")  # type: ignore[arg-type]
+
+    monkeypatch.setattr("glue_jobs.protocol.commit.write_record", denied)
+    refused = lake_command("update", path, "--row", '{"id": 1, "name": "x"}')
+
+    assert (held.code, refused.code, table.item()["Head"]) == (4, 3, before)
+    assert f"another run works on {path}" in held.err
+    assert "PutObject" in refused.err
 
 
 @pytest.mark.parametrize("words", [(), ("--output", "json")])

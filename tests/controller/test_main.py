@@ -158,6 +158,13 @@ def test_environment_stands_behind_arguments() -> None:
     assert (settings.lake, settings.raw) == ("s3://a-lake/", "s3://raw-bucket/")
 
 
+@pytest.mark.parametrize("path", ["", " ", " , "])
+def test_an_empty_path_is_not_all_tables(path: str) -> None:
+    """As of a variable that is not set."""
+    with pytest.raises(UsageError, match="--path is empty"):
+        job_settings(["--path", path, "--lake", "s3://a-lake/"], {})
+
+
 def test_a_bad_raw_is_refused() -> None:
     """Not an S3 address."""
     with pytest.raises(UsageError):

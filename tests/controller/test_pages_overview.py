@@ -10,6 +10,7 @@ import pytest
 from controller.gather import Facts
 from controller.pages.overview import overview_of
 from controller.pages.report import LEAST_CHANGES, MOST_CHANGES, MOST_ROWS, MOST_TABLES, cut, foremost, share
+from controller.pages.table import commands_of
 from controller.pages.views import STATES, Overview, TableRow
 from controller.status import read_status
 from glue_jobs.core.errors import TableBlocked
@@ -42,6 +43,7 @@ def overview(*tables: Facts) -> Overview:
         (loaded("a"), "fine", ""),
         (loaded("a", PENDING), "behind", "1 raw file waits"),
         (loaded("a", PENDING, LeaseOwner="x", LeaseBeat=1), "running", "lease"),
+        (loaded("a", PENDING, LeaseOwner="x", LeaseBeat=1, Paused="its forget broke off"), "paused", "broke off"),
         (loaded("a", Publishing="0000000001-000001-0123abcd", LeaseOwner="x"), "publishing", "become visible"),
         (loaded("a", PENDING, Paused="rolled back to change 1"), "paused", "rolled back to change 1"),
         (loaded("a", Blocked="I am looking at it"), "blocked", "I am looking at it"),
@@ -75,6 +77,11 @@ def test_an_inactive_table_says_how_to_have_it_kept_up() -> None:
     assert row_of(loaded("a", **idle)).todo == f"`dmslake activate {path}`"
     assert row_of(loaded("a", PrimaryKey="null", **idle)).todo == f"`dmslake activate {path}`"
     assert row_of(facts(path, PrimaryKey="null", **idle)).todo == f"`dmslake activate {path} --primary-key COLUMNS`"
+    new = facts(path, PrimaryKey="null", **idle)
+    assert [commands_of(fact.state, ())[0].line for fact in (loaded("a", PrimaryKey="null", **idle), new)] == [
+        f"dmslake activate {path}",
+        f"dmslake activate {path} --primary-key COLUMNS",
+    ]
 
 
 def test_lag_and_pending_are_those_of_status() -> None:
@@ -90,6 +97,15 @@ def test_a_failed_run_is_said_beside_the_state() -> None:
     row = row_of(loaded("a", PENDING, LastRun={"outcome": "failed", "error": {"code": "x", "message": "no memory", "todo": ""}}))
 
     assert (row.state, row.failed, row.needs_person) == ("behind", "no memory", True)
+
+
+def test_a_catalog_that_does_not_follow_needs_a_person() -> None:
+    """The run was fine, but for what it says."""
+    last = {"outcome": "committed", "catalog_pending": "x", "warnings": ["Lake Formation refuses"]}
+    row = row_of(loaded("a", PENDING, CatalogPending="x", LastRun=last))
+
+    assert (row.state, row.needs_person) == ("behind", True)
+    assert row.failed == "the catalog step of change x was not finished; Lake Formation refuses"
 
 
 def test_what_was_refused_to_a_person_is_no_failure_of_the_table() -> None:

@@ -17,6 +17,7 @@ from tests.controller.world import facts, gathered, raw_file, table_path
 
 ORDERS = table_path()
 LOAD = raw_file(ORDERS, "LOAD00000001.parquet", 1000)
+LOAD_AGAIN = raw_file(ORDERS, "LOAD00000002.parquet")
 CDC = [raw_file(ORDERS, f"20240501-0{hour}0000000.parquet", 10 + hour) for hour in range(1, 6)]
 
 
@@ -37,6 +38,9 @@ def one(fact: Facts, limits: Limits | None = None) -> TablePlan:
         (facts(ORDERS, raw_file(ORDERS, "LOAD00000002.parquet", age_hours=0), loaded=(LOAD,)), "reload-waits", ""),
         (facts(ORDERS, loaded=(LOAD,), Publishing="x"), "finish", LOAD_INCREMENTAL),
         (facts(ORDERS, loaded=(LOAD,), CatalogPending="x", ActiveFlag="false"), "finish", LOAD_INCREMENTAL),
+        (facts(ORDERS, CDC[0], loaded=(LOAD,), CatalogPending="x"), "finish", LOAD_INCREMENTAL),
+        (facts(ORDERS, LOAD_AGAIN, loaded=(LOAD,), CatalogPending="x"), "finish", LOAD_INITIAL),
+        (facts(ORDERS, LOAD_AGAIN, loaded=(LOAD,), CatalogPending="x", Publishing="x"), "finish", LOAD_INCREMENTAL),
         (facts(ORDERS, loaded=(LOAD,), Request="repartition"), "repartition", LOAD_INCREMENTAL),
         (facts(ORDERS, LOAD, ActiveFlag="false"), "inactive", ""),
         (facts(ORDERS, LOAD, Paused="rolled back"), "paused", ""),
@@ -45,7 +49,8 @@ def one(fact: Facts, limits: Limits | None = None) -> TablePlan:
     ],
 )
 def test_action_and_job(fact: Facts, action: str, job: str) -> None:
-    """Loads go to LoadInitial, all other work to LoadIncremental, and a table at rest to no job."""
+    """Loads go to LoadInitial, all other work to LoadIncremental, and a table at rest to no job. A load behind a catalog step goes to its
+    own job, which tries the step as well: one that fails for days would hold it up."""
     table = one(fact)
 
     assert (table.action, table.job) == (action, job)
@@ -227,7 +232,7 @@ def test_a_table_that_is_not_planned_may_have_the_folder() -> None:
     def clashing(fact: Facts, **attributes: str) -> set[str]:
         state = facts(us, **{**shares, **attributes}).state
         assert state is not None
-        return set(find_clashes([fact], [state]))
+        return set(find_clashes([fact], others=[state]))
 
     new, loaded, idle = facts(ORDERS), facts(ORDERS, loaded=(LOAD,)), facts(ORDERS, ActiveFlag="false")
     assert [clashing(fact) for fact in (new, loaded, idle)] == [{str(ORDERS)}, {str(ORDERS)}, set()]
@@ -235,6 +240,20 @@ def test_a_table_that_is_not_planned_may_have_the_folder() -> None:
     assert [clashing(fact, **was_loaded) for fact in (new, loaded, idle)] == [{str(ORDERS)}, set(), set()]
     assert clashing(new, ActiveFlag="false") == set()
     assert clashing(new, out_path="s3://lake-bucket/us/shop/orders/") == set()
+
+
+def test_a_table_that_is_not_asked_for_may_have_the_name() -> None:
+    """Of the same scope. Nothing is said of that one; the rules are those of two tables that are asked for."""
+    other = table_path("orders", "other")
+
+    def clashing(fact: Facts, loaded: bool = False, **attributes: str) -> dict[str, str]:
+        sibling = facts(other, loaded=(LOAD,) if loaded else (), **{"CatalogTable": "shop_orders", **attributes})
+        return {path: problem.code for path, problem in find_clashes([fact], [sibling]).items()}
+
+    taken = {str(ORDERS): "catalog-name-taken"}
+    assert clashing(facts(ORDERS)) == clashing(facts(ORDERS), loaded=True) == clashing(facts(ORDERS, loaded=(LOAD,)), loaded=True) == taken
+    assert clashing(facts(ORDERS, loaded=(LOAD,))) == clashing(facts(ORDERS), ActiveFlag="false") == {}
+    assert clashing(facts(ORDERS), CatalogTable="other") == {}
 
 
 def test_folders_that_only_begin_alike_are_fine() -> None:

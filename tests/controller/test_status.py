@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -38,6 +37,8 @@ def one(fact: Facts) -> TableStatus:
         (facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0]), Paused="rolled back"), "paused"),
         (facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0]), Blocked=BLOCK), "blocked"),
         (facts(ORDERS, loaded=(LOAD, CDC[0]), Publishing="x"), "unfinished"),
+        (facts(ORDERS, loaded=(LOAD, CDC[0]), Publishing="x", Blocked=BLOCK), "blocked"),
+        (facts(ORDERS, loaded=(LOAD, CDC[0]), CatalogPending="x", Blocked=BLOCK), "blocked"),
         (facts(ORDERS, loaded=(LOAD,), Request="repartition"), "requested"),
         (facts(ORDERS, raw_file(ORDERS, "LOAD00000002.parquet"), loaded=(LOAD,)), "reload-due"),
         (facts(ORDERS, raw_file(ORDERS, "LOAD00000002.parquet", age_hours=0), loaded=(LOAD,)), "reload-waits"),
@@ -115,14 +116,25 @@ def test_what_waits_counts_from_when_it_came() -> None:
 
     unloaded = one(facts(ORDERS, *loads))
     silent = one(facts(ORDERS, waiting, loaded=(LOAD, CDC[0])))
-    unfinished = one(facts(ORDERS, loaded=(LOAD, CDC[0]), Publishing="x", LastRun={"time": (NOW - timedelta(hours=2)).isoformat()}))
+    unfinished = one(facts(ORDERS, loaded=(LOAD, CDC[0]), Publishing="x", LastRun={"time": NOW.isoformat()}))
 
     assert [(each.lag_seconds, each.waiting_seconds) for each in (unloaded, silent)] == [(None, 4 * 3600), (5, 5 * 3600)]
-    assert (unfinished.state, unfinished.waiting_seconds) == ("unfinished", 2 * 3600)
-    for table, hours in ((unloaded, 4), (silent, 5), (unfinished, 2)):
+    assert (unfinished.state, unfinished.waiting_seconds) == ("unfinished", 12 * 3600)  # the age of its head
+    for table, hours in ((unloaded, 4), (silent, 5), (unfinished, 12)):
         assert check([table], hours * 3600) == [str(ORDERS)]
         assert check([table], hours * 3600 + 1) == []
     assert one(facts(ORDERS, loaded=(LOAD, CDC[0]))).waiting_seconds is None
+
+
+def test_a_catalog_step_that_fails_is_told_by_a_check() -> None:
+    """Each change that goes on is a new one to finish: no lag and no time tells that the catalog is far behind. One that no run has tried
+    yet is the next run's."""
+    left = facts(ORDERS, loaded=(LOAD, CDC[0]), CatalogPending="x", LastRun={"outcome": "committed"})
+    tried = facts(ORDERS, loaded=(LOAD, CDC[0]), CatalogPending="x", LastRun={"outcome": "committed", "catalog_pending": "x"})
+    since = facts(ORDERS, loaded=(LOAD, CDC[0]), LastRun={"outcome": "committed", "catalog_pending": "x"})
+
+    assert [one(fact).state for fact in (left, tried, since)] == ["unfinished", "unfinished", "up-to-date"]
+    assert [check([one(fact)], 24 * 3600) for fact in (left, tried, since)] == [[], [str(ORDERS)], []]
 
 
 def test_lag_of_an_up_to_date_and_of_an_unloaded_table() -> None:

@@ -212,6 +212,7 @@ def test_an_inactive_table_goes_back_too(past_world: PastWorld, lake_command: Co
     done = lake_command("rollback", str(table.path), "--undo", changes(table)[1], "--runner", "glue", "--output", "json")
 
     (report,), (plan,) = done.json["tables"], done.json["plans"]
+    assert (done.json["undo"], done.json["dry_run"]) == (1, False)
     assert (done.code, table.rows(), table.item()["ActiveFlag"]) == (0, LOADED, "false")
     assert (report["action"], report["outcome"], report["table_rows"]) == ("rollback", "committed", 3)
     assert plan["afterwards"].startswith(f"inactive as before: nothing more is applied until `dmslake activate '{table.path}'`")
@@ -287,8 +288,10 @@ def test_one_refusal_is_a_refusal_of_all(past_world: PastWorld, lake_command: Co
     before = [untouched(table) for table in (good, gone, bad)]
 
     done = lake_command("rollback", "--all", "--to", moment)
+    document = lake_command("rollback", "--all", "--to", moment, "--output", "json").json
 
     assert (done.code, [untouched(table) for table in (good, gone, bad)]) == (1, before)
+    assert (document["undo"], document["dry_run"], document["refused"]) == (1, False, True)
     assert f"refused: {gone.path}" in done.out
     assert f"refused: {bad.path}" in done.out
     # Tables without a source below the lake, which other tests may have left, count too.

@@ -478,3 +478,4 @@ def test_a_table_that_has_gone_on_is_not_rolled_back_further_than_was_shown(hist
     error = refused(history, to=changes(history)[1], from_change=seen)
 
     assert (error["code"], seen in error["message"]) == ("moved-on", True)
+    assert history.item()["LastRun"]["outcome"] == "refused"

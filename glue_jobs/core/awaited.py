@@ -79,7 +79,7 @@ def _missing(
     for key, item in sorted(awaited.items()):
         name = cdc_name(key)
         passed_by_hand = name is not None and state.cursor != snapshot.cursor and not is_ahead(name, cursor)
-        fine = item.matches(listed.get(key)) or (name is None and (key in listed or is_other_load))
+        fine = item.is_blank or item.matches(listed.get(key)) or (name is None and (key in listed or is_other_load))
         if not (fine or passed_by_hand or (loads_only and name is not None) or leaves_out(state, snapshot.generation, key, item.etag)):
             yield item
 

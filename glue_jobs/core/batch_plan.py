@@ -18,6 +18,7 @@ def next_batch(state: TableState, snapshot: Snapshot, listing: RawListing, limit
     for file in late:
         _check_once(state, snapshot, file)
     _check_replay(state, snapshot, listing)
+    _check_replayable(state, snapshot, pending)
     behind = [file for file in late if file.key not in listing.blank]
     if behind:
         return _late_batch(state, snapshot, listing, behind, passed)
@@ -58,12 +59,14 @@ def _sort_out(
 ) -> tuple[list[RawFile], list[RawFile], list[RawFile]]:
     """(pending, late, skipped by a person) among the CDC files of this generation.
 
-    A cursor that a person moved on skips the files in between; one that was moved back makes the files after it pending again.
+    A cursor that a person moved on skips the files in between; one that was moved back makes the files after it pending again, up to where
+    it was: of those beyond, which a reload's cursor has yet to reach, some may be left out for good.
     """
     hours = state.window_hours(limits.late_window_hours)
     cursor, old_cursor = cdc_name(state.cursor), cdc_name(snapshot.cursor)
-    oldest = window_start(state.cursor, hours) or ""
     moved = bool(state.head) and state.cursor != snapshot.cursor
+    # A person who moves the cursor on passes over what is pending, not over what came late before that and nobody has seen.
+    oldest = min(window_start(each, hours) or "" for each in ((state.cursor, snapshot.cursor) if moved else (state.cursor,)))
     pending: list[RawFile] = []
     late: list[RawFile] = []
     passed: list[RawFile] = []
@@ -76,7 +79,7 @@ def _sort_out(
         if state.skips(file.key):
             if not taken:
                 passed.append(file)
-        elif ahead and (moved or not taken):
+        elif ahead and (not taken or (moved and not is_ahead(name, old_cursor))):
             pending.append(file)
         elif not ahead and not taken:
             if moved and is_ahead(name, old_cursor):
@@ -123,6 +126,27 @@ def _check_replay(state: TableState, snapshot: Snapshot, listing: RawListing) ->
             todo=f"put the file back, or set LastIncrementalFile to {snapshot.cursor} again, or replay without the file: "
             f"`dmslake unblock {state.path.in_shell} --skip-file {name.base}`",
         )
+
+
+def _check_replayable(state: TableState, snapshot: Snapshot, pending: Sequence[RawFile]) -> None:
+    """Refuse a cursor that was moved back where no key tells that the rows of the files after it are there already."""
+    again = [] if state.primary_key else [file for file in pending if _brought_rows(snapshot, file)]
+    if not again:
+        return
+    raise blocked(
+        "replay-without-key",
+        "the cursor was moved back, and the table has no primary key: the rows of the files after it would be inserted twice",
+        where=f"s3://{state.path.bucket}/{again[0].key}",
+        expected=f"LastIncrementalFile {snapshot.cursor}, as the table's last change has it",
+        found=f"{state.cursor}, and {len(again)} file(s) after it that were applied",
+        todo=f"set LastIncrementalFile to {snapshot.cursor} again; to have the files applied anew, go back to the change before they came: "
+        f"`dmslake rollback {state.path.in_shell} --to CHANGE --resume`",
+    )
+
+
+def _brought_rows(snapshot: Snapshot, file: RawFile) -> bool:
+    before = snapshot.applied.get(file.key)
+    return before is not None and not before.is_blank
 
 
 def _same(taken: Input | None, file: RawFile) -> bool:

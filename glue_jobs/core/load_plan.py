@@ -113,13 +113,17 @@ def written_at(snapshot: Snapshot, loads: Sequence[RawFile]) -> datetime:
 
 
 def looks_back(state: TableState, snapshot: Snapshot, listing: RawListing) -> bool:
-    """Whether the plan asks for inputs from before `known_from`: of a reload of the same load, or behind a cursor that was moved there."""
+    """Whether the plan asks for inputs from before `known_from`: of a reload of the same load, behind a cursor that was moved there, or
+    with a file that is pending again from that time: those after it are ranked with it."""
     if not snapshot.known_from:
         return False
     loads = _wanted_loads(state, snapshot, listing)
     if asks_reload(state, snapshot) or fresh_loads(snapshot, loads):
         return _is_again(snapshot, loads)
-    return state.cursor != snapshot.cursor and (cdc_name(state.cursor) or CdcName("", "")).digits < snapshot.known_from
+    names = [name for name in map(cdc_name, snapshot.awaited) if name]
+    if state.cursor != snapshot.cursor:
+        names.append(cdc_name(state.cursor) or CdcName("", ""))
+    return any(name.digits < snapshot.known_from for name in names)
 
 
 def wants_all(state: TableState, snapshot: Snapshot, listing: RawListing) -> bool:

@@ -112,7 +112,9 @@ def apply(parent: Snapshot, record: ChangeRecord, *, with_files: bool = True) ->
         left_out = {key: item for key, item in parent.skipped.items() if key not in inputs}  # a replay may take what was skipped
         skipped = {**(left_out if same else {}), **{item.key: item for item in record.skipped if item.key not in kept}}
         if _goes_back(parent.cursor, record.cursor_after):
-            skipped = dict(_up_to_cursor(skipped, record.cursor_after))
+            # Beyond the cursor of before are files that a reload has yet to reach: those that were left out for good stay so.
+            beyond = {key: item for key, item in skipped.items() if cdc_name(key) and not _is_behind(key, parent.cursor)}
+            skipped = {**_up_to_cursor(skipped, record.cursor_after), **beyond}
         awaited = _still_awaited(waiting, parent.cursor, record, {**inputs, **skipped, **kept}, same)
         known_from = parent.known_from if same else ""
         chain = (*record.chain, record.id)

@@ -179,14 +179,22 @@ def plan_undo(
     wish: Wish,
     *,
     left: bool = False,
+    older: Mapping[str, Input] | None = None,
 ) -> UndoPlan:
-    """The plan to give the table the state of `goal`. since: all records after the goal's, the head's first. left: changes stay undone."""
+    """The plan to give the table the state of `goal`. since: all records after the goal's, the head's first. left: changes stay undone.
+    older: `older_inputs` of the goal, needed where `asks_older`."""
     goal = replace(goal, generation=_with_left_out(goal.generation, head.generation))
     roots = {root(file) for file in head.files.values()}
     wanted = {root(file) for file in goal.files.values()}
-    taken = {**goal.awaited, **head.awaited, **_taken_since(since, lambda item: _is_pending(state, goal, item))}
-    pending = {key: item for key, item in taken.items() if _is_pending(state, goal, item)}
-    after = _skipping(head, goal, pending) if wish.skip else replace(goal, awaited=pending, generation=_generation(head, goal, since))
+
+    def is_pending(item: Input) -> bool:
+        return _is_pending(state, goal, item, older)
+
+    taken = {**goal.awaited, **head.awaited, **_taken_since(since, is_pending)}
+    pending = {key: item for key, item in taken.items() if is_pending(item)}
+    # Nothing waits for a transaction file without a row of the table.
+    awaited = {key: item for key, item in pending.items() if not item.is_blank}
+    after = _skipping(head, goal, pending) if wish.skip else replace(goal, awaited=awaited, generation=_generation(head, goal, since))
     is_whole = wish.reapply is not None and not pending and not left and state.paused.startswith(PAUSED_BY_US)
     lifts = wish.resume or is_whole
     values = {**_values(state, head, after, goal, wish, lifts), **_keys_back(state, head, goal, since)}
@@ -233,14 +241,25 @@ def _with_left_out(generation: Generation, head: Generation) -> Generation:
     return replace(generation, left_out=tuple(item for _, item in sorted(known.items())))
 
 
-def _is_pending(state: TableState, goal: Snapshot, item: Input) -> bool:
+def asks_older(goal: Snapshot, since: Iterable[ChangeRecord]) -> bool:
+    """Whether changes after the goal took CDC files from before what its snapshot tells of, as behind a cursor that was moved back."""
+    items = (item for record in since for item in (*record.inputs, *record.skipped))
+    return any((name := cdc_name(item.key)) is not None and name.digits < goal.known_from for item in items)
+
+
+def older_inputs(records: Iterable[ChangeRecord]) -> dict[str, Input]:
+    """The raw files that changes took or passed over. records: those that the goal's rows come from, oldest first."""
+    return {item.key: item for record in records for item in (*record.inputs, *record.context, *record.skipped)}
+
+
+def _is_pending(state: TableState, goal: Snapshot, item: Input, older: Mapping[str, Input] | None) -> bool:
     """Whether a run will take the raw file when the table is in the goal's state."""
-    known = goal.applied.get(item.key) or goal.skipped.get(item.key)
+    known = goal.applied.get(item.key) or goal.skipped.get(item.key) or (older or {}).get(item.key)
     known = known or next((load for load in goal.generation.loads if load.key == item.key), None)
     name = cdc_name(item.key)
     if (known and item.matches(known.etag)) or leaves_out(state, goal.generation, item.key, item.etag):
         return False
-    is_known = name is None or name.digits >= goal.known_from or is_ahead(name, cdc_name(goal.cursor))
+    is_known = name is None or older is not None or name.digits >= goal.known_from or is_ahead(name, cdc_name(goal.cursor))
     return is_known and _is_of(item.key, goal.generation)
 
 

@@ -147,7 +147,7 @@ def _check_inputs(s3: Any, state: TableState, lost: ChangeRecord) -> dict[str, I
     if state.request == "reload":
         return {}  # it will bring every row
     raw = state.path.raw
-    pending = {item.key: item for item in lost.inputs if not leaves_out(state, lost.generation, item.key, item.etag)}
+    pending = {item.key: item for item in lost.inputs if not (item.is_blank or leaves_out(state, lost.generation, item.key, item.etag))}
     wanted = {key: item.etag for key, item in pending.items()}
     listed = etags_of(s3, raw, wanted)
     for key, etag in wanted.items():

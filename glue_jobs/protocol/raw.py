@@ -19,7 +19,17 @@ from glue_jobs.core.load_plan import asks_reload, wants_all
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate
 from glue_jobs.core.raw_layout import next_after, old_transactions, passed_over, shows_folders, without
-from glue_jobs.core.raw_names import TRANSACTIONS, CdcName, RawFile, RawListing, classify, is_transactions, window_start, with_transactions
+from glue_jobs.core.raw_names import (
+    TRANSACTIONS,
+    CdcName,
+    RawFile,
+    RawListing,
+    cdc_name,
+    classify,
+    is_transactions,
+    window_start,
+    with_transactions,
+)
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TRUNCATE, TableState
 from glue_jobs.core.verify import NOTE, Finding
@@ -46,11 +56,13 @@ def list_cdc(s3: Any, state: TableState, snapshot: Snapshot) -> tuple[RawFile, .
 
 def _window(state: TableState, snapshot: Snapshot, limits: Limits) -> str | None:
     """The digits of the first CDC name that matters, None for all. The earlier of the item's and the head's cursor counts, because a
-    person may have moved the item's. A reload that a person asked for needs all of the generation's files."""
+    person may have moved the item's. A file that is pending again from before what the snapshot knows needs those after it, which the
+    records know. A reload that a person asked for needs all of the generation's files."""
     if asks_reload(state, snapshot):
         return None
     hours = state.window_hours(limits.late_window_hours)
     starts = [window_start(cursor, hours) for cursor in (state.cursor, snapshot.cursor)]
+    starts += [name.digits for name in map(cdc_name, snapshot.awaited) if name and name.digits < snapshot.known_from]
     return None if None in starts else min(text for text in starts if text is not None)
 
 

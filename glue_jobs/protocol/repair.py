@@ -34,7 +34,7 @@ from glue_jobs.protocol.converge import Folder as Published
 from glue_jobs.protocol.converge import UploadsGone, converge
 from glue_jobs.protocol.history import check_not_behind, snapshot_of
 from glue_jobs.protocol.job import run_here
-from glue_jobs.protocol.restore import Source, copy_files, find_sources
+from glue_jobs.protocol.restore import Source, aborted_on_error, copy_files, find_sources
 from glue_jobs.protocol.table_run import JobContext, TableRun
 from glue_jobs.protocol.verify import Place, of_catalog
 from glue_jobs.protocol.verify_folder import GONE, HistoryLook, in_publish, list_folder, look_at_history, sort_strays
@@ -227,13 +227,16 @@ def _work(run: TableRun, plan: RepairPlan, change: str) -> Work:
     """The change: the head's snapshot with copies in place of what is not there. All else stays, what a person has asked for too."""
     snapshot = run.snapshot
     kept = {name: run.state.item[name] for name in ("LastFullLoadDate",) if name in run.state.item}
+    added = copy_files(run.s3, run.state.lake, plan.restore, plan.sources, change)
+    with aborted_on_error(run.s3, run.state.lake, added):
+        history = _history_work(run, plan.history, change) if plan.history else None
     return Work(
         kind="repair",
         target=snapshot.stands_for,
         like=snapshot,
-        added=copy_files(run.s3, run.state.lake, plan.restore, plan.sources, change),
+        added=added,
         superseded=tuple(sorted(file.path for file in plan.restore)),
-        history=_history_work(run, plan.history, change) if plan.history else None,
+        history=history,
         history_at=snapshot.history,
         schema=snapshot.schema,
         primary_key=snapshot.primary_key,

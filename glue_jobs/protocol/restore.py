@@ -6,8 +6,9 @@ Before the commit every copy exists, or none is left: a file that can't be resto
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,6 +77,16 @@ def erased_file(lake: S3Uri, files: Iterable[DataFile], erased: Erased) -> tuple
             if erased.change_of(lake.key + path):
                 return file, erased.change_of(lake.key + path)
     return None
+
+
+@contextmanager
+def aborted_on_error(s3: Any, lake: S3Uri, files: Sequence[DataFile]) -> Iterator[None]:
+    """What fails while these copies wait for their commit leaves none of them."""
+    try:
+        yield
+    except BaseException:
+        abort_uploads(s3, lake, files)
+        raise
 
 
 def copy_files(s3: Any, lake: S3Uri, files: Sequence[DataFile], sources: Mapping[str, Source], change: str) -> tuple[DataFile, ...]:

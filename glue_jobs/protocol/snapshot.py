@@ -221,8 +221,12 @@ def _check_types(clients: Clients, wish: SnapshotWish, manifest: Manifest) -> No
 
 
 def _place_current(clients: Clients, wish: SnapshotWish, mine: Manifest) -> int:
-    """The partitions of this version, and of whoever is current after that; how many were moved."""
-    moved, placed = _place(clients, wish, mine), mine.version.name
+    """The partitions of this version, and of whoever is current after that; how many were moved.
+
+    Dated by a column only those of the current one: where another run has come since, this version's files may be removed already, and who
+    dies after placing them would leave the table without.
+    """
+    moved, placed = (0, "") if mine.layout == BY_COLUMN else (_place(clients, wish, mine), mine.version.name)
     for _ in range(TURNS):
         current, _table = _current(clients, wish)
         if current is None or current.version.name == placed:

@@ -22,9 +22,10 @@ from glue_jobs.core.errors import CommitRefused, UsageError, blocked
 from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord, Counts, DataFile
+from glue_jobs.core.replay import fold_of
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
-from glue_jobs.core.undo import UndoPlan, Wish, plan_undo, root, rows_apart, undone_tail
+from glue_jobs.core.undo import UndoPlan, Wish, asks_older, older_inputs, plan_undo, root, rows_apart, undone_tail
 from glue_jobs.core.verify import change_in_name
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.history import read_snapshot, snapshot_of
@@ -32,7 +33,7 @@ from glue_jobs.protocol.history_table import HistoryUndo, plan_history_undo, sna
 from glue_jobs.protocol.job import Act
 from glue_jobs.protocol.lineage import Lineage, find_goal
 from glue_jobs.protocol.raw import etags_of
-from glue_jobs.protocol.restore import Source, copy_files, erased_file, find_sources
+from glue_jobs.protocol.restore import Source, aborted_on_error, copy_files, erased_file, find_sources
 from glue_jobs.protocol.sent_twice import done_by_twin, said_done
 from glue_jobs.protocol.table_run import TableRun
 
@@ -62,7 +63,8 @@ def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str
     since = tuple(lineage.back(after=goal_id))
     undone, redone = rows_apart(lineage, head.stands_for, goal.stands_for)
     left = wish.reapply is not None and len(redone) < len(undone_tail(lineage, lineage(head.change)))
-    plan = plan_undo(state, head, goal, since, undone, redone, wish, left=left)
+    older = older_inputs(fold_of(lineage, goal.stands_for)) if asks_older(goal, since) else None
+    plan = plan_undo(state, head, goal, since, undone, redone, wish, left=left, older=older)
     if wish.skip and goal.is_empty and not plan.is_nothing:
         raise UsageError(
             f"--skip would leave {state.path} empty for good, without the rows of its load",
@@ -130,6 +132,8 @@ def work_of(s3: Any, lake: S3Uri, prepared: Prepared, change: str) -> Work:
     """The change: files are copied now, and become visible after the commit."""
     plan, after = prepared.plan, prepared.plan.after
     added = copy_files(s3, lake, plan.restored, prepared.sources, change)
+    with aborted_on_error(s3, lake, added):
+        history = prepared.history.work(s3, lake, change)
     return Work(
         kind=plan.kind,
         target=plan.goal.stands_for,
@@ -145,7 +149,7 @@ def work_of(s3: Any, lake: S3Uri, prepared: Prepared, change: str) -> Work:
         last_full_load=after.last_full_load,
         skipped=plan.skipped,
         counts=Counts(),
-        history=prepared.history.work(s3, lake, change),
+        history=history,
         history_at=prepared.history.at,
         values=plan.values,
         requests=("Paused",) if plan.lifts_pause else (),

@@ -506,6 +506,40 @@ def test_a_late_file_below_the_old_cursor_is_not_skipped_by_a_moved_one() -> Non
     assert action == TakeBatch((cdc(1),), (cdc(2),), skipped=(cdc(3),), late=True)
 
 
+def test_a_late_file_below_the_old_cursor_is_taken_however_far_the_cursor_is_moved() -> None:
+    """After the batch it would be outside of every window, on no record."""
+    far = 60 * 24 * 4
+    action = plan(loaded([cdc(2)], at=2), load(), *map(cdc, (1, 2, 3, far)), LastIncrementalFile=cursor(far))
+
+    assert action == TakeBatch((cdc(1),), (cdc(2),), skipped=(cdc(3), cdc(far)), late=True)
+
+
+@pytest.mark.parametrize(("at", "to"), [(1, 2), (2, 1), (0, 1)])
+def test_a_moved_cursor_brings_nothing_back_that_a_reload_leaves_out(at: int, to: int) -> None:
+    """It lies beyond the cursor, which the reload began anew, and a person had it left out for good."""
+    snapshot = loaded(list(map(cdc, range(1, at + 1))), at=at, skipped={cdc_key(4): taken(cdc(4))})
+
+    action = plan(snapshot, load(), *map(cdc, range(1, 6)), LastIncrementalFile=cursor(to))
+
+    assert isinstance(action, TakeBatch)
+    assert [file for file in action.files if file.key > cdc_key(2)] == [cdc(3), cdc(5)]
+
+
+def test_a_cursor_moved_back_without_a_key_blocks() -> None:
+    """Nothing tells that the rows are there already. Of a file without one there is none."""
+    snapshot = replace(loaded([cdc(1), cdc(2)], at=2), primary_key=())
+    files = (load(), *map(cdc, (1, 2, 3)))
+
+    action = plan(snapshot, *files, PrimaryKey="null", LastIncrementalFile=cursor(1))
+
+    assert stopped(action) == "replay-without-key"
+    assert isinstance(action, Stopped)
+    assert (cdc(2).base in action.by.message, cursor(2) in action.by.todo) == (True, True)
+    assert plan(snapshot, *files, PrimaryKey="null") == TakeBatch((cdc(3),))
+    skipped = plan(snapshot, *files, PrimaryKey="null", LastIncrementalFile=cursor(1), SkipFiles=cdc(2).base)
+    assert skipped == TakeBatch((cdc(3),))
+
+
 @pytest.mark.parametrize(("back", "first"), [(cursor(1), 2), (f"{cursor(0).rsplit('/', 1)[0]}/0.parquet", 1)])
 def test_a_cursor_moved_back_replays_what_follows_it(back: str, first: int) -> None:
     """Applied and skipped ones."""

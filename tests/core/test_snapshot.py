@@ -203,6 +203,17 @@ def test_what_a_cursor_only_went_over_twice_is_still_applied() -> None:
     assert after.awaited == {}
 
 
+def test_a_cursor_moved_back_brings_back_what_lies_before_it_was() -> None:
+    """Skipped files as well; those beyond, which a reload of the same load leaves out, stay left out."""
+    snapshot = replace(Snapshot(), skipped={cdc(day).key: cdc(day) for day in (2, 5)})
+    for number, day in enumerate((1, 3), 1):
+        snapshot = apply(snapshot, batch(snapshot, number, day, snapshot.cursor))
+
+    after = apply(snapshot, batch(snapshot, 3, 1, ""))
+
+    assert (set(snapshot.skipped), set(after.skipped)) == ({cdc(day).key for day in (2, 5)}, {cdc(5).key})
+
+
 def test_what_a_person_leaves_out_after_a_reload_is_skipped() -> None:
     """The load has taken its rows away; a late file's context must not have it."""
     loads = (Input("raw/LOAD00000001.parquet", "e"),)

@@ -16,7 +16,7 @@ from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.partitioning import PartitionField, parse_partition_key, partition_key_text
 from glue_jobs.core.record import ChangeRecord, DataFile, Generation, Input
 from glue_jobs.core.snapshot import Snapshot, apply
-from glue_jobs.core.undo import UndoPlan, Wish, parse_to, plan_undo, rows_apart, rows_path, undone_tail
+from glue_jobs.core.undo import UndoPlan, Wish, asks_older, older_inputs, parse_to, plan_undo, rows_apart, rows_path, undone_tail
 from tests.core.records import minimal
 from tests.core.tables import cdc, cdc_key, cursor, listing_of, load, loaded, plan, state_of, taken
 
@@ -190,6 +190,31 @@ def test_what_was_taken_since_is_awaited() -> None:
 
     assert [item.key for item in made.awaited] == [two.key, four.key]
     assert made.values["LastIncrementalFile"] == cursor(1)
+
+
+def test_what_was_taken_from_long_before_is_awaited_where_the_goal_lacks_it() -> None:
+    """Of so long ago the goal's snapshot tells nothing; the changes that its rows come from do."""
+    one, two, three = (cdc(number) for number in (1, 2, 60 * 24 * 9))
+    goal = replace(loaded([three], at=60 * 24 * 9), known_from="20240508")
+    since = [batch(3, taken(three)), batch(2, taken(one), taken(two))]
+
+    assert (asks_older(goal, since), asks_older(goal, since[:1])) == (True, False)
+    head = loaded([one, two, three], at=60 * 24 * 9)
+    made = plan_undo(
+        state_of(head), head, goal, since, (), (), Wish(to="previous"), older=older_inputs([batch(1, taken(two), taken(three))])
+    )
+
+    assert [item.key for item in made.awaited] == [one.key]
+
+
+def test_nothing_waits_for_transactions_without_a_row() -> None:
+    """There is nothing to read again, so they may be gone."""
+    blank = Input("dms/CDC_TXN-20240501000100000.csv", "e", 10, rows=0)
+    full = Input("dms/CDC_TXN-20240501000200000.csv", "f", 10, rows=1)
+
+    made = undo(loaded(), loaded(), [batch(2, blank, full)])
+
+    assert made.awaited == (full,)
 
 
 def test_what_a_moved_cursor_waits_for_is_had_by_the_state_of_before() -> None:

@@ -138,6 +138,29 @@ def test_a_reload_of_the_same_load_keeps_the_skip(history: LakeTable) -> None:
     assert history.rows() == [*FIRST, (9, "nine")]
 
 
+@pytest.mark.parametrize("moves_back", [False, True])
+def test_a_cursor_moved_while_a_reload_catches_up_keeps_the_skip(history: LakeTable, moves_back: bool) -> None:
+    """What was left out for good lies beyond the cursor, to wherever a person moves that: on over a file that can't be read, say."""
+    first, second = (history.snapshot(change).cursor for change in changes(history)[1:3])
+    rolled_back(history, to="previous", skip="true", resume="true")
+    last, rows = history.next_name(), [("U", (4, "last"))]
+    history.cdc(rows, name=last)
+    assert history.run() == 0
+    history.edit(Request="reload")
+    assert history.run("LoadInitial", load_quiet_minutes=0, load_start_margin_minutes=99999999) == 0
+    if moves_back:
+        history.put_raw(last, b"damaged")
+        assert history.run(batch_files=1) == 1
+        history.cdc(rows, name=last)
+    assert history.snapshot().cursor == (first if moves_back else "")
+
+    history.edit(LastIncrementalFile=f"{history.path}0.parquet" if moves_back else first)
+    assert [history.run() for _ in range(2)] == [0, 0]
+
+    assert second in {f"{history.path.bucket}/{key}" for key in history.snapshot().skipped}
+    assert history.rows() == ([(1, "ONE"), (3, "three"), (4, "last")] if moves_back else [*LOADED, (4, "last")])
+
+
 @pytest.mark.usefixtures("names_of_any_age")
 def test_skip_over_a_reload_keeps_its_load_and_files_out(history: LakeTable) -> None:
     """Dropping a reload for good: neither its load files nor the CDC files before it are taken afterwards."""

@@ -316,6 +316,25 @@ def test_a_copy_that_fails_for_good_leaves_nothing(make_table: Any) -> None:
     assert sorted(table.rows()) == LOADED
 
 
+def test_a_copy_of_the_history_table_that_fails_leaves_none_of_the_lake(make_table: Any) -> None:
+    """The lake's copies are made first."""
+    table = make_table()
+    table.edit(History="true")
+    table.load(LOADED)
+    assert table.run("LoadInitial") == 0
+    table.cdc([("U", (1, "changed"))])
+    assert table.run() == 0
+    wire = Wire()
+    denied = b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
+
+    def rule(request: Request, forward: Any) -> Any:
+        return answer(403, denied) if request.is_copy() and "_history/" in request.key else forward()
+
+    code = run_on(wire, table, "Rollback", rule, to="previous", lease_seconds=60)
+
+    assert (code, table.open_uploads(), len(wire.of("UploadPartCopy")) > 1) == (3, [], True)
+
+
 def test_a_copy_that_fails_once_is_sent_again(history: LakeTable) -> None:
     """A server's error, also one that S3 sends after it had answered 200, is no failure."""
     wire = Wire()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ from glue_jobs.core.errors import RetryLater
 from glue_jobs.core.settings import read_settings
 from glue_jobs.core.snapshot_plan import Manifest, SnapshotPlan, Version
 from glue_jobs.core.snapshot_sources import SnapshotWish, read_wish
-from glue_jobs.protocol.snapshot import make_snapshot
+from glue_jobs.protocol.snapshot import Made, make_snapshot
 from glue_jobs.spark.snapshot_rows import SnapshotRows
 from tests.snapshots import SnapshotTable
 from tests.work_tables import IN_PROCESS
@@ -158,25 +160,92 @@ def test_files_of_a_version_that_was_replaced_are_not_gone_on_from(table: Snapsh
     assert names(table) == NEW
 
 
+@contextmanager
+def once_committed(table: SnapshotTable, other: Callable[[], object], by: str = "UpdateTable") -> Iterator[None]:
+    """After the first run has moved the Glue table, and before it does anything else, there is another one."""
+    events, passing = table.clients.glue.meta.events, iter([True])
+
+    def passed(**_: Any) -> None:
+        if next(passing, False):
+            other()
+
+    events.register_first(f"after-call.glue.{by}", passed)
+    try:
+        yield
+    finally:
+        events.unregister(f"after-call.glue.{by}", passed)
+
+
 def test_the_last_to_look_leaves_the_partitions_of_one_version(table: SnapshotTable) -> None:
     """A run that is passed between its commit and its partitions puts those of the other one right."""
     table.take(**BY_DATE)
     change(table)
-    events = table.clients.glue.meta.events
-    passing = iter([True])
 
-    def passed(**_: Any) -> None:
-        if next(passing, False):
-            change(table, 3)
-            table.take(**BY_DATE)
+    def other() -> None:
+        change(table, 3)
+        table.take(**BY_DATE)
 
-    events.register_first("after-call.glue.UpdateTable", passed)
-    try:
+    with once_committed(table, other):
         assert table.run(**BY_DATE) is None
-    finally:
-        events.unregister("after-call.glue.UpdateTable", passed)
 
     assert names(table) == [(1, "new3"), (2, "old"), (3, "old")]
+
+
+def test_who_is_passed_and_dies_leaves_no_partition_at_files_that_are_removed(table: SnapshotTable) -> None:
+    """The other run has removed this one's version, which no location named."""
+    table.take(**BY_DATE)
+    change(table)
+    dying: list[str] = []
+
+    def other() -> None:
+        change(table, 3)
+        table.take(**BY_DATE, keep="1", full="true")
+
+    def dies_after_a_write(model: Any, **_: Any) -> None:
+        if dying and model.name.startswith(("Batch", "Update", "Create")):
+            raise Death
+
+    events = table.clients.glue.meta.events
+    events.register_last("after-call.glue.*", dies_after_a_write)
+    try:
+        with once_committed(table, lambda: (other(), dying.append("now"))):
+            assert table.run(**BY_DATE, full="true") is None
+    except Death:
+        pass
+    finally:
+        events.unregister("after-call.glue.*", dies_after_a_write)
+
+    assert (dying, names(table)) == (["now"], [(1, "new3"), (2, "old"), (3, "old")])
+
+
+def test_a_day_that_is_committed_and_not_placed_yet_is_not_removed(table: SnapshotTable) -> None:
+    """Two days are made side by side. The run that began first stands still behind its commit while the other one, which had looked before
+    that, removes what it does not need."""
+    dated = {"layout": "dated", "keep": "1"}
+    early, late = Version("2024-05-01T000000000000-early", 1), Version("2024-05-01T000000000000-late", 2)
+    is_committed, may_go_on = Event(), Event()
+
+    def stand_still() -> None:
+        is_committed.set()
+        assert may_go_on.wait(60)
+
+    def first() -> Made:
+        with once_committed(table, stand_still, "CreateTable"):
+            return make_snapshot(table.clients, wish_of(table, **dated, run_date="2999-01-01"), early, Between(table, lambda: None))
+
+    with ThreadPoolExecutor(1) as thread:
+
+        def meanwhile() -> None:
+            running.append(thread.submit(first))
+            assert is_committed.wait(60)
+
+        running: list[Future[Made]] = []
+        done = make_snapshot(table.clients, wish_of(table, **dated, run_date="2999-01-02"), late, Between(table, meanwhile))
+        may_go_on.set()
+        running[0].result()
+
+    assert done.removed == ()
+    assert {value: len(table.rows(value)) for value in table.partitions()} == {f"2999-01-0{day}": 3 for day in (1, 2)}
 
 
 def test_a_table_of_others_is_left_alone(table: SnapshotTable) -> None:

@@ -154,6 +154,23 @@ def test_an_item_from_before_a_change_that_was_never_published_is_found(loaded: 
     assert (loaded.run("LoadIncremental"), loaded.item()["LastRun"]["error"]["code"], loaded.rows()) == (1, "state-went-back", BEFORE)
 
 
+def test_an_item_from_before_a_change_of_which_one_file_was_completed_is_found(make_table: TableMaker, wire: Wire) -> None:
+    """Whichever: who was killed completes them in no order. The fence tells nothing where the stale form was read in that run."""
+    table = make_table(partition_key="name")
+    table.load([(1, "one"), (2, "two")])
+    table.sync()
+    backup = table.item()
+    table.cdc([("I", (number, f"new {number}")) for number in range(3, 6)])
+    last = committed(wire, table).added[-1]
+    assert last.upload is not None
+    parts: Any = [{"PartNumber": part.number, "ETag": part.etag, "ChecksumCRC32": part.crc32} for part in last.upload.parts]
+    where: Any = {"Bucket": table.out_path.bucket, "Key": table.out_path.key + last.path, "UploadId": last.upload.id}
+    table.clients.s3.complete_multipart_upload(MultipartUpload={"Parts": parts}, **where)
+    overwrite(table, {**backup, "Fence": table.item()["Fence"]})
+
+    assert (table.run("LoadIncremental"), table.item()["LastRun"]["error"]["code"]) == (1, "state-went-back")
+
+
 def test_a_fence_below_that_of_the_head_is_found(loaded: LakeTable) -> None:
     """The next change would get an id below its parent's, and a recover would take that for one that is not there."""
     for number in range(2):

@@ -85,6 +85,40 @@ def test_a_late_file_is_taken_again_although_the_window_shrank(make: Tables) -> 
     assert table.rows() == [(1, "one"), (2, "late"), (3, "three")]
 
 
+def test_a_late_file_that_is_taken_again_is_ranked_with_all_that_came_after_it(make: Tables) -> None:
+    """Also with what the snapshot does not tell of any more, since the window shrank."""
+    table = make()
+    take(table, ("U", (2, "newer")), name="20240501-120000000.parquet")
+    second = take(table, ("I", (3, "three")), name="20240501-130000000.parquet")
+    take(table, ("U", (1, "late")), ("U", (2, "late")), name="20240430-200000000.parquet")
+    table.edit(LateWindowHours="0")
+    assert table.run("Rollback", to=second, resume="true") == 0
+
+    assert table.run() == 0
+
+    assert table.rows() == [(1, "late"), (2, "newer"), (3, "three")]
+
+
+def test_a_file_from_long_ago_is_pending_again_once_its_change_is_undone(make: Tables) -> None:
+    """A person had moved the cursor back to before it, because it had never been taken."""
+    table = make()
+    table.edit(LateWindowHours="0")
+    take(table, ("U", (2, "newer")), name="20240501-120000000.parquet")
+    first = take(table, ("I", (3, "three")), name="20240601-120000000.parquet")
+    take(table, ("U", (1, "found")), ("U", (2, "found")), name="20240401-120000000.parquet")
+    assert table.item()["Head"] == first
+    table.edit(LastIncrementalFile=f"{table.path}20240301-120000000.parquet")
+    assert table.run() == 0
+    rows = [(1, "found"), (2, "newer"), (3, "three")]
+    assert table.rows() == rows
+
+    assert table.run("Rollback", to=first, resume="true") == 0
+    assert table.rows() == [(1, "one"), (2, "newer"), (3, "three")]
+    assert table.run() == 0
+
+    assert table.rows() == rows
+
+
 def test_an_older_late_file_does_not_win_after_a_skip_over_a_reload(make: Tables) -> None:
     """The rows gone back to have files of the new generation, too: those of a load that was only asked for."""
     table = make()

@@ -54,7 +54,7 @@ def build(call: Call, folder: Path) -> int:
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help=PARAMETER_HELP)
 @click.option("--template", type=click.Path(dir_okay=False, exists=True, path_type=Path), metavar="FILE", help=TEMPLATE_HELP)
 @click.option("--label", default="", metavar="LABEL", help=LABEL_HELP)
-@click.option("--allow-replacement", is_flag=True, help="Also if the stack would part with a bucket, the state table or the database.")
+@click.option("--allow-replacement", is_flag=True, help="Also if the stack would part with a bucket, folder, table or database.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--dry-run", is_flag=True, help="Show what would be uploaded and changed, and leave nothing behind.")
 @with_call
@@ -132,9 +132,9 @@ class _Deploying:
             return False
         for line in (*aligned(_view(change_set)), *_change_lines(change_set)):
             _say(line)
-        if change_set.parting and not self.allow_replacement:
-            named = ", ".join(change.resource for change in change_set.parting)
-            todo = "leave the parameter that names the bucket, table or database as it was; or give --allow-replacement if it is wanted"
+        if change_set.leaving and not self.allow_replacement:
+            named = ", ".join(name for name, _ in change_set.leaving)
+            todo = "leave the parameter that names bucket, folder, table or database as it was; or give --allow-replacement if it is wanted"
             raise UsageError(f"the stack would part with what holds its data: {named}", "would-part-with-data", todo)
         return confirmed(self.yes, f"{change_set.kind.lower()} the stack {self.wanted.stack.name}?", WHY)
 
@@ -150,7 +150,7 @@ def _head(wanted: Deployment, missing: Sequence[Artifact], outcome: str) -> dict
     files = [{**_file(file), "is_new": file.name in names} for file in wanted.artifacts.files]
     return {
         "deploy": DEPLOY, "stack": wanted.stack.name, "outcome": outcome, "artifacts": str(wanted.place),
-        "digest": wanted.artifacts.digest, "files": files,
+        "account": wanted.clients.account, "region": wanted.clients.region, "digest": wanted.artifacts.digest, "files": files,
     }  # fmt: skip
 
 
@@ -162,7 +162,8 @@ def _file_lines(wanted: Deployment, missing: Sequence[Artifact]) -> list[str]:
     artifacts: Artifacts = wanted.artifacts
     size = size_text(sum(len(file.data) for file in missing))
     count = f"{len(missing)} of {len(artifacts.files)} file(s) to upload, {size}" if missing else "all files are there already"
-    return labelled([("program", f"{wanted.place} (digest {artifacts.digest})"), ("files", count)])
+    place = f"{wanted.clients.account or 'not known'}, in {wanted.clients.region}"
+    return labelled([("account", place), ("program", f"{wanted.place} (digest {artifacts.digest})"), ("files", count)])
 
 
 def _view(change_set: ChangeSet) -> View:
@@ -175,7 +176,7 @@ def _change_lines(change_set: ChangeSet) -> list[str]:
     count = (
         f"{len(change_set.changes)} resource(s) to change" if change_set.changes else "the stack is as the template says: nothing to change"
     )
-    return [*(f"ATTENTION: {change.warning}" for change in change_set.parting), count]
+    return [*(f"ATTENTION: {warning}" for _, warning in change_set.leaving), count]
 
 
 def _change_data(change_set: ChangeSet) -> dict[str, Any]:
@@ -183,6 +184,7 @@ def _change_data(change_set: ChangeSet) -> dict[str, Any]:
         "change_set": change_set.kind,
         "changes": [asdict(change) for change in change_set.changes],
         "parting": [change.resource for change in change_set.parting],
+        "moves": [move.parameter for move in change_set.moves],
     }
 
 

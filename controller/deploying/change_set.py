@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ from glue_jobs.core.errors import UsageError
 
 # What these hold is not in the template: a new one begins empty.
 KEEPS_DATA = frozenset({"AWS::S3::Bucket", "AWS::DynamoDB::Table", "AWS::Glue::Database"})
+# Parameters that say where data lies. The roles would follow another value; the data, and the tables' items, which name it, would not.
+PLACES = ("LakeBucket", "LakePrefix", "RawBucket", "RawPrefix", "WorkPrefix")
 _UNCHANGED = ("didn't contain changes", "No updates are to be performed")
 
 
@@ -40,6 +42,21 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Move:
+    """One of PLACES with another value than the stack has."""
+
+    parameter: str
+    before: str
+    after: str
+
+    @property
+    def warning(self) -> str:
+        """What that means, for a person."""
+        change = f"{self.parameter} would be {self.after or 'nothing'} in place of {self.before or 'nothing'}"
+        return f"{change}: what lies there stays there, and the jobs' roles would not reach it any more"
+
+
+@dataclass(frozen=True)
 class ChangeSet:
     """One change set of CloudFormation. kind: CREATE or UPDATE; brought_stack: the stack, under review, came with it."""
 
@@ -48,11 +65,18 @@ class ChangeSet:
     kind: str
     changes: tuple[Change, ...] = ()
     brought_stack: bool = False
+    moves: tuple[Move, ...] = ()
 
     @property
     def parting(self) -> tuple[Change, ...]:
         """The changes that part with data."""
         return tuple(change for change in self.changes if change.parts)
+
+    @property
+    def leaving(self) -> tuple[tuple[str, str], ...]:
+        """(name, warning) of each resource or parameter whose change would leave data behind."""
+        resources = tuple((change.resource, change.warning) for change in self.parting)
+        return resources + tuple((move.parameter, move.warning) for move in self.moves)
 
 
 def read_change(entry: Mapping[str, Any]) -> Change:
@@ -83,8 +107,14 @@ def read_given(texts: Sequence[str]) -> dict[str, str]:
     return given
 
 
+def find_moves(previous: Mapping[str, str], given: Mapping[str, str]) -> tuple[Move, ...]:
+    """The places that a stack with the parameters `previous` would have elsewhere."""
+    both = [name for name in PLACES if name in previous and name in given]
+    return tuple(Move(name, previous[name], given[name]) for name in both if previous[name] != given[name])
+
+
 def choose_parameters(
-    declared: Sequence[str], previous: Sequence[str], given: Mapping[str, str], filled: Mapping[str, str]
+    declared: Sequence[str], previous: Collection[str], given: Mapping[str, str], filled: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """CreateChangeSet's Parameters: what deploy fills in, else what is given, else the stack's value, else (left out) the default.
 

@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 from botocore.config import Config
 
+from controller.doctor.account import account_facts
+from controller.doctor.looks import DoctorClients
 from glue_jobs.aws.clients import Clients
 
 
@@ -22,6 +24,11 @@ class DeployClients(Clients):
     def region(self) -> str:
         """Where the stack is, or will be."""
         return str(self.cloudformation.meta.region_name)
+
+    @functools.cached_property
+    def account(self) -> str:
+        """The number of the account that the stack is in, or will be; '' where nobody answers, as in a VPC without a way to STS."""
+        return account_facts(DoctorClients(self.environment)).number
 
     def public_url(self, bucket: str, key: str) -> str:
         """The address of an object as CloudFormation wants it: S3's own, in the partition of the region, whatever endpoint we use."""

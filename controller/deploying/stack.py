@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from controller.deploying.change_set import ChangeSet, choose_parameters, is_unchanged, read_change
+from controller.deploying.change_set import ChangeSet, choose_parameters, find_moves, is_unchanged, read_change
 from glue_jobs.aws.translate import error_code
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, RetryLater
 
@@ -23,11 +23,11 @@ _FOLLOWS = "cancelled"  # in the reason of a resource that failed because anothe
 
 @dataclass(frozen=True)
 class Found:
-    """A stack that is there. parameters: names; outputs: in the order of the answer."""
+    """A stack that is there. parameters, outputs: (name, value), in the order of the answer."""
 
     id: str
     status: str
-    parameters: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
     outputs: tuple[tuple[str, str], ...] = ()
 
 
@@ -69,7 +69,7 @@ class Stack:
         return Found(
             stack["StackId"],
             stack["StackStatus"],
-            tuple(entry["ParameterKey"] for entry in stack.get("Parameters", ())),
+            tuple((entry["ParameterKey"], entry["ParameterValue"]) for entry in stack.get("Parameters", ())),
             tuple((entry["OutputKey"], entry["OutputValue"]) for entry in stack.get("Outputs", ())),
         )
 
@@ -80,7 +80,7 @@ class Stack:
         is_new = found is None or found.status == REVIEW
         declared = self.cloudformation.get_template_summary(TemplateURL=url)["Parameters"]
         names = [entry["ParameterKey"] for entry in declared]
-        previous = () if found is None or is_new else found.parameters
+        previous = {} if found is None or is_new else dict(found.parameters)
         kind = "CREATE" if is_new else "UPDATE"
         made = self.cloudformation.create_change_set(
             StackName=self.name,
@@ -90,7 +90,7 @@ class Stack:
             Parameters=choose_parameters(names, previous, given, filled),
             Capabilities=["CAPABILITY_IAM"],
         )
-        change_set = ChangeSet(made["Id"], made["StackId"], kind, brought_stack=found is None)
+        change_set = ChangeSet(made["Id"], made["StackId"], kind, brought_stack=found is None, moves=find_moves(previous, given))
         try:
             return self._with_changes(change_set)
         except BaseException:

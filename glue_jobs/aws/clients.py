@@ -14,7 +14,7 @@ import boto3
 import botocore
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, NoCredentialsError
 
 from glue_jobs import __version__
 from glue_jobs.aws.answers import quick_answers
@@ -34,6 +34,9 @@ MAX_ATTEMPTS = 8  # of one request; with standard mode's backoff this is about a
 POOL_CONNECTIONS = 50
 CONNECT_SECONDS = 5
 READ_SECONDS = 60
+# At the instance metadata service, which gives the credentials of a role: botocore asks once, and many workers begin at the same moment.
+# No more of them, and botocore's one second for each: where nobody answers, as on a laptop, a command without credentials waits for all.
+METADATA_ATTEMPTS = 3
 # With an endpoint of one's own any region will do, without one botocore asks for it.
 REGION_OF_ENDPOINTS = "us-east-1"
 # So logs of requests tell who asked. Botocore would put its own together anew for each request, from thirty parts.
@@ -128,6 +131,8 @@ class Clients:
         with self._lock:  # making sessions and clients is not thread-safe in boto3
             try:
                 session = self._session or self._new_session()
+                if session.get_credentials() is None:
+                    raise NoCredentialsError  # a client would be without any for as long as it lives, a worker's as long as the process
                 region = session.region_name or (REGION_OF_ENDPOINTS if endpoint else None)
                 client = session.client(
                     service,  # type: ignore[call-overload]
@@ -144,18 +149,22 @@ class Clients:
 
     def _new_session(self) -> boto3.Session:
         region = self._given("AWS_REGION") or self._given("AWS_DEFAULT_REGION")
-        profile = self._given("AWS_PROFILE")
-        core = botocore.session.Session()
+        core = botocore.session.Session(session_vars=self._session_variables())
         quick_answers(core)
+        key, secret, token = (self._given(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"))
+        if key is None or secret is None:
+            key = secret = token = None  # half of them is no credentials
+        return boto3.Session(key, secret, token, region_name=region, botocore_session=core)
+
+    def _session_variables(self) -> dict[str, Any]:
+        """What is other than botocore's own: (name in the configuration file, environment variable, default, conversion) of each."""
+        attempts = "metadata_service_num_attempts"
+        variables: dict[str, Any] = {attempts: (attempts, f"AWS_{attempts.upper()}", METADATA_ATTEMPTS, int)}
+        profile = self._given("AWS_PROFILE")
         if profile is not None:
-            return boto3.Session(profile_name=profile, region_name=region, botocore_session=core)
-        return boto3.Session(
-            botocore_session=core,
-            aws_access_key_id=self._given("AWS_ACCESS_KEY_ID"),
-            aws_secret_access_key=self._given("AWS_SECRET_ACCESS_KEY"),
-            aws_session_token=self._given("AWS_SESSION_TOKEN"),
-            region_name=region,
-        )
+            # As a default: a profile_name would win over keys in the environment, which win for the AWS CLI. A worker has them there only.
+            variables["profile"] = (None, None, profile, None)
+        return variables
 
     def _given(self, name: str) -> str | None:
         """The variable's value; an empty one counts as not given."""
@@ -165,6 +174,7 @@ class Clients:
 def make_clients(environment: Mapping[str, str], deadline: Deadline | None = None) -> Clients:
     """Clients that honour AWS_PROFILE, AWS_REGION, AWS_DEFAULT_REGION, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_S3/_DYNAMODB/_GLUE.
 
+    Keys in the environment win over AWS_PROFILE, as for the AWS CLI; the profile gives the rest.
     The endpoints are read here because old botocore, as in Glue's Python shell, ignores these variables.
     With a deadline, every write that is sent after it raises LeaseLost instead, each retry of it too.
     """

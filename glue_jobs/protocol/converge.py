@@ -103,8 +103,9 @@ def _check_data(lake: S3Uri, file: DataFile, versions: KeyVersions) -> None:
                 expected=f"{file.size_bytes} bytes, ETag {file.etag or 'any'}",
                 found=f"{version.size} bytes, ETag {version.etag}, version {version.version_id}",
                 todo="find out who writes into the lake's folder; then remove that version, `aws s3api delete-object --bucket"
-                f" {shlex.quote(lake.bucket)} --key {shlex.quote(lake.key + file.path)} --version-id {shlex.quote(version.version_id)}`,"
-                " and `dmslake unblock PATH`",
+                f" {shlex.quote(lake.bucket)} --key {shlex.quote(lake.key + file.path)} --version-id {shlex.quote(version.version_id)}`"
+                " (in the stack's bucket take the statement OnlyEraseDeletesVersions out of the bucket's policy first, and put it back"
+                " afterwards), and `dmslake unblock PATH`",
             )
 
 

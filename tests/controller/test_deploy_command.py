@@ -17,7 +17,7 @@ import pytest
 from botocore.stub import Stubber
 
 from controller.artifacts import JOBS_ZIP, build_artifacts, make_zip
-from controller.deploying.change_set import Change, ChangeSet, choose_parameters, is_unchanged
+from controller.deploying.change_set import Change, ChangeSet, Move, choose_parameters, find_moves, is_unchanged
 from controller.deploying.stack import Found, Stack, check_status
 from controller.deploying.store import upload
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, RetryLater, UsageError
@@ -35,6 +35,9 @@ Parameters:
   ControllerWheel: {Type: String}
   Name: {Type: String, Default: ''}
   Days: {Type: Number, Default: 7}
+  RawPrefix: {Type: String, Default: ''}
+  LakePrefix: {Type: String, Default: lake/}
+  WorkPrefix: {Type: String, Default: work/}
 Conditions:
   IsNamed: !Not [!Equals [!Ref Name, '']]
 Resources:
@@ -125,6 +128,7 @@ def test_a_stack_is_created_updated_and_left_as_it_is(deploy: Deploy) -> None:
     labelled = deploy("--yes", "--label", "fix.1", "--output", "json")
 
     assert first.code == 0, first.err
+    assert first.err.startswith("account  123456789012, in us-east-1\n")
     assert f"{deploy.stack}  CREATE_COMPLETE" in first.err
     assert first.out.startswith(f"the stack {deploy.stack} is created; version ")
     (wheel,) = (name for name in files if name.endswith(".whl"))
@@ -152,6 +156,8 @@ def test_a_dry_run_leaves_nothing_behind(deploy: Deploy) -> None:
     old = deploy("--dry-run", "--parameter", "Days=30", "--output", "json")
 
     assert (new.code, "nothing was uploaded or changed" in new.out) == (0, True), new.err
+    assert new.out.startswith("account  123456789012, in us-east-1\n")
+    assert (old.json["account"], old.json["region"]) == ("123456789012", "us-east-1")
     assert [line.split() for line in new.out.splitlines() if line.startswith("Add")] == [
         ["Add", "Items", "AWS::DynamoDB::Table"],
         ["Add", "Log", "AWS::Logs::LogGroup"],
@@ -204,6 +210,24 @@ def test_what_would_part_with_data_is_refused(deploy: Deploy) -> None:
     assert deploy.change_sets() == []
 
 
+def test_what_would_leave_data_behind_is_refused(deploy: Deploy) -> None:
+    """The roles would follow a folder, and what lies in it would not: as for a replaced table a yes is not enough. The same one is fine."""
+    moved = [f"--parameter={name}" for name in ("RawPrefix=dms/", "LakePrefix=tables/", "WorkPrefix=jobs/")]
+    assert deploy("--yes").code == 0
+    refused = deploy("--yes", "--parameter", "Days=30", *moved)
+    looked = deploy("--dry-run", "--parameter", "Days=30", *moved, "--output", "json")
+    same = deploy("--yes", "--parameter", "Days=30", "--parameter", "LakePrefix=lake/", "--output", "json")
+    allowed = deploy("--yes", "--parameter", "Days=60", *moved, "--allow-replacement")
+
+    assert (refused.code, "what holds its data: LakePrefix, RawPrefix, WorkPrefix" in refused.err) == (2, True), refused.err
+    assert "ATTENTION: LakePrefix would be tables/ in place of lake/: " in refused.err
+    assert "ATTENTION: RawPrefix would be dms/ in place of nothing: " in refused.err
+    assert (looked.code, looked.json["moves"], looked.json["parting"]) == (0, ["LakePrefix", "RawPrefix", "WorkPrefix"], [])
+    assert (same.code, same.json["moves"]) == (0, []), same.err
+    assert (allowed.code, (deploy.parameters() or {})["LakePrefix"]) == (0, "tables/"), allowed.err
+    assert deploy.change_sets() == []
+
+
 def test_the_installation_that_it_makes_runs(embedded_aws: EmbeddedAws, lake_command: Command) -> None:
     """The real template, with nothing given: the settings and the first run that it prints work as they stand."""
     embedded_aws.client("s3").create_bucket(Bucket="programs-of-all")
@@ -219,7 +243,7 @@ def test_the_installation_that_it_makes_runs(embedded_aws: EmbeddedAws, lake_com
 
 REFUSED = [
     (["--parameter", "Days"], 2, "not a parameter: 'Days'"),
-    (["--parameter", "Day=1"], 2, "it has: Days, Name"),
+    (["--parameter", "Day=1"], 2, "it has: Days, LakePrefix, Name, RawPrefix, WorkPrefix"),
     (["--parameter", "ArtifactPrefix=x/"], 2, "is filled in by deploy"),
     (["--label", "a b"], 2, "not a label: 'a b'"),
     (["--artifacts", "s3://nowhere-at-all/x"], 3, "aws s3 mb s3://nowhere-at-all"),
@@ -402,3 +426,12 @@ def test_only_what_holds_data_is_called_out() -> None:
     assert Change("Modify", "Lake", "AWS::S3::Bucket", "Conditional").parts
     assert "might be replaced" in Change("Modify", "Lake", "AWS::S3::Bucket", "Conditional").warning
     assert not is_unchanged("Template error")
+
+
+def test_a_place_moves_if_a_stack_that_is_there_gets_another_value() -> None:
+    """Also the bucket, where both are buckets of one's own: no resource of the stack changes then."""
+    before = {"LakeBucket": "one", "LakePrefix": "lake/", "RawBucket": "", "RollbackDays": "30"}
+
+    found = find_moves(before, {"LakeBucket": "two", "LakePrefix": "lake/", "WorkPrefix": "new/", "RollbackDays": "7"})
+
+    assert found == (Move("LakeBucket", "one", "two"),)

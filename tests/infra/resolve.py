@@ -58,6 +58,11 @@ class Resolved:
         found = {name: one for name, one in self.template["Resources"].items() if self._exists(one) and one["Type"].startswith(kind)}
         return {name: self.resource(name) for name in found}
 
+    def refusals(self) -> list[str]:
+        """What the template's rules say of these parameters; with any of it CloudFormation makes nothing."""
+        rules = [rule for rule in self.template.get("Rules", {}).values() if self._truth(rule["RuleCondition"])]
+        return [one["AssertDescription"] for rule in rules for one in rule["Assertions"] if not self._truth(one["Assert"])]
+
     def outputs(self) -> dict[str, Any]:
         """The outputs' values, by name."""
         return {name: self.value(one["Value"]) for name, one in self.template["Outputs"].items() if self._exists(one)}

@@ -71,11 +71,11 @@ def test_the_folder_of_the_target_is_the_prefix_without_its_last_slash(prefix: s
 
 
 def test_table_mappings_name_tables_exclusions_and_before_images() -> None:
-    """As an instance's task and as a serverless replication, which have the same texts."""
+    """As an instance's task has them, a text, and as a serverless replication, an object."""
     for exclude in ("", "tmp%"):
         task = dms(ExcludeTable=exclude, TableName="order%").resource("ReplicationTask")
         serverless = dms(ExcludeTable=exclude, TableName="order%", Capacity="serverless").resource("ServerlessReplication")
-        assert task["TableMappings"] == serverless["TableMappings"]
+        assert json.loads(task["TableMappings"]) == serverless["TableMappings"]
         rules = {rule["rule-name"]: rule for rule in json.loads(task["TableMappings"])["rules"]}
         assert rules["include"]["object-locator"] == {"schema-name": "sampledb", "table-name": "order%"}
         assert ("exclude" in rules) == bool(exclude)
@@ -88,10 +88,30 @@ def test_table_mappings_name_tables_exclusions_and_before_images() -> None:
     assert dms(TableMappings=given).resource("ReplicationTask")["TableMappings"] == given
 
 
+def test_table_mappings_of_ones_own_are_a_tasks_only() -> None:
+    """A parameter is a text, and a serverless replication wants an object."""
+    assert dms(TableMappings="{}").refusals() == []
+    assert dms(Capacity="serverless").refusals() == []
+    assert [said.partition(" ")[0] for said in dms(TableMappings="{}", Capacity="serverless").refusals()] == ["TableMappings"]
+
+
+@pytest.mark.parametrize("log", ["true", "false"])
+def test_serverless_settings_have_truth_values_and_numbers(log: str) -> None:
+    """What CloudFormation makes of a parameter is a text, of whatever type it is declared."""
+    parameters = {"WithTaskLog": log, "LobMaxSizeKb": "1024"}
+    text = dms(**parameters).resource("ReplicationTask")["ReplicationTaskSettings"]
+    assert dms(Capacity="serverless", **parameters).resource("ServerlessReplication")["ReplicationSettings"] == json.loads(text)
+
+
+def test_a_serverless_replication_is_told_another_lob_size() -> None:
+    serverless = dms(Capacity="serverless", LobMaxSizeKb="2048").resource("ServerlessReplication")
+    assert serverless["ReplicationSettings"]["TargetMetadata"]["LobMaxSize"] == "2048"
+
+
 def test_the_task_copies_and_follows_and_stops_a_table_rather_than_losing_a_row() -> None:
     task = dms().resource("ReplicationTask")
     serverless = dms(Capacity="serverless").resource("ServerlessReplication")
-    assert task["ReplicationTaskSettings"] == serverless["ReplicationSettings"]
+    assert json.loads(task["ReplicationTaskSettings"]) == serverless["ReplicationSettings"]
     assert task["MigrationType"] == serverless["ReplicationType"] == "full-load-and-cdc"
     settings = json.loads(task["ReplicationTaskSettings"])
     assert settings["TargetMetadata"]["BatchApplyEnabled"] is False  # loses data on S3, says DMS's guide

@@ -13,6 +13,7 @@ import pytest
 from glue_jobs.aws.versions import key_versions
 from glue_jobs.core.record import ChangeRecord
 from glue_jobs.protocol.converge import UploadsGone, abort_uploads, converge
+from infra.aws import LAKE
 from tests.aws.faults import answer, s3_error
 from tests.lake import LakeTable
 from tests.protocol.conftest import AFTER, BEFORE, TableMaker
@@ -172,7 +173,7 @@ def test_a_file_that_somebody_else_wrote_is_never_taken_for_ours(loaded: LakeTab
 
 
 def test_what_somebody_else_wrote_over_our_file_is_found_too(loaded: LakeTable, wire: Wire) -> None:
-    """Two data versions that differ: one of them isn't ours, and has to go before ours counts again."""
+    """Two data versions that differ: one of them isn't ours, and has to go before ours counts again. The stack's bucket forbids that."""
     die(wire, loaded, "LoadIncremental", die_after(wire, Request.is_completion, 1))
     record = loaded.head()
     key = loaded.out_path.key + record.added[0].path
@@ -182,6 +183,8 @@ def test_what_somebody_else_wrote_over_our_file_is_found_too(loaded: LakeTable, 
 
     error = loaded.item()["LastRun"]["error"]
     assert error["code"] == "foreign-write"
+    (statement,) = re.findall("the statement ([A-Za-z]+) ", error["todo"])
+    assert f"Sid: {statement}\n" in LAKE.read_text("utf-8")
     words = shlex.split(re.findall("`([^`]+)`", error["todo"])[0])
     assert words[:3] == ["aws", "s3api", "delete-object"]
     given = dict(zip(words[3::2], words[4::2], strict=True))

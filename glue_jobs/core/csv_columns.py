@@ -24,12 +24,13 @@ _OPERATIONS = ("I", "U", "D")
 @dataclass(frozen=True)
 class Facts:
     """What the values of one field are, over the whole file. operations: each is I, U or D; times: each reads as a commit time; least:
-    the least of such, backward: how many are before their predecessor. All false without a row."""
+    the least of such, backward: how many are before their predecessor; valued: one is neither null nor empty. All false without a row."""
 
     operations: bool = False
     times: bool = False
     least: str = ""
     backward: int = 0
+    valued: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,17 +81,23 @@ class Table:
             raise self.refused.header_unclear(first, [name for name in data if name not in known])
         return False
 
-    def fields_to_look_at(self, first: Sequence[str] | None, header: bool, lead: int) -> tuple[int, ...]:
-        """The fields whose facts `columns` wants."""
+    def fields_to_look_at(self, first: Sequence[str] | None, header: bool, lead: int, with_images: bool = False) -> tuple[int, ...]:
+        """The fields whose facts `columns` wants; with_images: and those of before images."""
         if not first:
             return ()
-        wanted = {lead, lead + 1}
+        wanted = {lead, lead + 1, *(self._image_places(first, header) if with_images else ())}
         if self.reading.timestamp_column:
             fields = list(first) if header else list(names(self.reading.form.schema))
             if self.reading.timestamp_column in fields:
                 place = fields.index(self.reading.timestamp_column)
                 wanted |= {place} if header else {lead + place, lead + place + 1}
-        return tuple(sorted(place for place in wanted if place < len(first)))
+        return tuple(sorted(place for place in wanted if 0 <= place < len(first)))
+
+    def _image_places(self, first: Sequence[str], header: bool) -> list[int]:
+        """The fields of before images; without a header a table's own columns are the last ones."""
+        own = first if header else names(self._own())
+        images = before_images(own, self.patterns).values()
+        return [len(first) - len(own) + own.index(image) for image in images]
 
     def columns(self, first: Sequence[str] | None, header: bool, facts: Mapping[int, Facts], rows: int, lead: int = 0) -> CsvColumns:
         """What the fields are. first: the first record, None in an empty file. lead: how many fields of a row stand before a table's own
@@ -156,12 +163,15 @@ class Table:
 
     def _positions(self, first: Sequence[str] | None) -> Schema:
         """The table's own columns in the order of the fields."""
-        if self.reading.form.schema:
-            return self.reading.form.schema
+        own = self._own()
+        if not self.reading.form.schema and (not own or any(column.added for column in own)):
+            raise self.refused.needs_order(first, own)
+        return own
+
+    def _own(self) -> Schema:
+        """The same as far as it is known, in whatever order the lake has them."""
         lake = tuple(column for column in self.reading.lake if not column.absent and column.name != self.reading.timestamp_column)
-        if not lake or any(column.added for column in lake):
-            raise self.refused.needs_order(first, lake)
-        return lake
+        return self.reading.form.schema or lake
 
     def _by_position(self, first: Sequence[str], facts: Mapping[int, Facts], lead: int) -> tuple[str, ...]:
         own = self._positions(first)

@@ -38,6 +38,7 @@ from glue_jobs.spark.key_filters import keep_first
 from glue_jobs.spark.key_hashes import Hashes, key_hashes
 from glue_jobs.spark.partition_columns import with_partition_columns, written_text
 from glue_jobs.spark.place import Shape
+from glue_jobs.spark.plain_parquet import PlainParquet
 from glue_jobs.spark.row_batches import group_rows
 from glue_jobs.spark.verify_files import THREADS
 
@@ -81,7 +82,7 @@ class AdoptReader:
         """The columns of a raw file in lake types."""
         where = f"s3://{bucket}/{file.key}"
         with damage_named(where):
-            parquet = pq.ParquetFile(RangedFile(s3, bucket, file.key, file.size, etag=file.etag), coerce_int96_timestamp_unit="us")
+            parquet = PlainParquet(RangedFile(s3, bucket, file.key, file.size, etag=file.etag), coerce_int96_timestamp_unit="us")
         return dms_schema(parquet, where).columns
 
     def checked(self, s3: Any, adoption: Adoption) -> Adoption:
@@ -188,7 +189,7 @@ def _widened(one: tuple[Bound, Bound] | None, other: tuple[Bound, Bound] | None)
 def _open(s3: Any, lake: S3Uri, file: RawFile, where: str) -> pq.ParquetFile:
     with damage_named(where, "not-parquet", "move the object out of the table's folder; if it is the table's, load the table anew"):
         source = RangedFile(s3, lake.bucket, file.key, file.size, etag=file.etag)
-        parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+        parquet = PlainParquet(source, coerce_int96_timestamp_unit="us")
         _ = parquet.schema_arrow, parquet.num_row_groups
         return parquet
 

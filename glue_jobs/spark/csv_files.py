@@ -27,7 +27,7 @@ from glue_jobs.core.schema import Schema, find
 from glue_jobs.spark.arrow_types import LostDigits, first_failing, null_where, shown
 from glue_jobs.spark.csv_bytes import NEW_COPY, ROW_LIMIT_BYTES, CsvFile, Seen, bad_row, bad_text
 from glue_jobs.spark.csv_values import digits_lost, from_texts
-from glue_jobs.spark.dms_files import looks_like_timestamp
+from glue_jobs.spark.dms_files import has_value, looks_like_timestamp
 from glue_jobs.spark.row_marks import BEFORE, OPERATIONS, ROW, RowMarks
 
 BLOCK_BYTES = 4 * 1024 * 1024
@@ -51,13 +51,13 @@ class CsvHead:
     fine_times: bool = False
 
     def facts_of(self, name: str) -> Facts:
-        """The facts of a column that can be the commit time."""
+        """The facts of a column that was looked at."""
         place = self.columns.place(name)
         return Facts() if place is None else self.facts.get(place, Facts())
 
 
-def scan_csv(file: CsvFile, reading: Reading, patterns: Sequence[str] = BEFORE_IMAGES) -> CsvHead:
-    """What the file's columns are, and how many rows it has. patterns: of the names of before images.
+def scan_csv(file: CsvFile, reading: Reading, patterns: Sequence[str] = BEFORE_IMAGES, with_images: bool = False) -> CsvHead:
+    """What the file's columns are, and how many rows it has. patterns: of the names of before images; with_images: look at their values.
 
     Raises TableBlocked for what is no CSV, for rows of another length, and where columns or types can't be told.
     """
@@ -74,9 +74,10 @@ def scan_csv(file: CsvFile, reading: Reading, patterns: Sequence[str] = BEFORE_I
         return CsvHead(table.columns(None, False, {}, 0), False, 0, BLOCK_BYTES)
     seen = Seen()
     pieces = _Pieces(file, tuple(f"field {place + 1}" for place in range(len(first))), header, BLOCK_BYTES)
+    wanted = table.fields_to_look_at(first, header, lead, with_images)
     while True:
         try:
-            rows, facts = _looked_at(pieces.batches(table.fields_to_look_at(first, header, lead), file.stream(seen=seen)))
+            rows, facts = _looked_at(pieces.batches(wanted, file.stream(seen=seen)))
             break
         except _RowTooLongError:
             if pieces.block_bytes >= ROW_LIMIT_BYTES:
@@ -189,7 +190,7 @@ class _Gathered:
     """The facts of a field, piece by piece."""
 
     def __init__(self) -> None:
-        self._rows, self._operations, self._times = 0, True, True
+        self._rows, self._operations, self._times, self._valued = 0, True, True, False
         self._least, self._last, self._backward = "", "", 0
 
     def add(self, texts: pa.Array) -> None:
@@ -197,6 +198,7 @@ class _Gathered:
             return
         self._operations = self._operations and bool(pc.all(pc.fill_null(pc.is_in(texts, value_set=OPERATIONS), False)).as_py())
         self._times = self._times and looks_like_timestamp(texts)
+        self._valued = self._valued or has_value(texts)
         known = texts.drop_null()
         if len(known) and (self._times or not self._operations):
             both = pa.concat_arrays([pa.array([self._last] if self._last else [], pa.string()), known])
@@ -210,7 +212,7 @@ class _Gathered:
     def facts(self) -> Facts:
         if not self._rows:
             return Facts()
-        return Facts(self._operations, self._times, self._least if self._times else "", self._backward)
+        return Facts(self._operations, self._times, self._least if self._times else "", self._backward, self._valued)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.dms_files import damage_named
 from glue_jobs.spark.encoded_texts import encoded_columns
+from glue_jobs.spark.plain_parquet import PlainParquet
 from glue_jobs.spark.row_batches import batch_rows_of
 
 _RESTORE = "roll the table back to a change before this file came, or reload it"
@@ -41,7 +42,7 @@ def read_encoded(
         metadata = pq.read_metadata(file)
         each_bytes = buffer_bytes(metadata.num_columns) if streamed else 0
         encoded = [] if decoded is None else encoded_columns(metadata, decoded)
-        parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes, read_dictionary=encoded)
+        parquet = PlainParquet(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes, read_dictionary=encoded)
         _ = parquet.schema_arrow, parquet.num_row_groups
         return parquet, frozenset(encoded)
 

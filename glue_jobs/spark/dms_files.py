@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from glue_jobs.aws.ranged import RangedFile
 from glue_jobs.core.dms_columns import BEFORE_IMAGES, before_images, excluded_columns
@@ -26,6 +27,7 @@ from glue_jobs.core.schema import Column, Schema, find, is_column_name
 from glue_jobs.spark.arrow_types import LostDigits, lake_type_of, only_index
 from glue_jobs.spark.column_buffers import buffer_bytes
 from glue_jobs.spark.held_ranges import windows
+from glue_jobs.spark.plain_parquet import PlainParquet
 from glue_jobs.spark.row_batches import batch_rows_of
 from glue_jobs.spark.row_marks import BEFORE, OP, ROW, RowMarks
 from glue_jobs.spark.row_marks import OPERATIONS as OPERATIONS
@@ -45,7 +47,7 @@ class DmsSchema:
     person, or, while `timestamp_confirmed` is false, only the candidate by its place. excluded: columns that the lake does not
     take up (before images, the change sequence); `Op` is not among them. images: column → its before image. renamed: the file's
     name → the lake's, of columns that were renamed in the lake since the file was written; all other names here are the lake's. valued:
-    columns whose before image has a value in some row, as far as the footer tells and was asked.
+    of a load file, the columns whose before image has a value in some row (`valued_images`).
     """
 
     op_column: str | None
@@ -77,7 +79,7 @@ def open_dms(file: Any, name: str) -> pq.ParquetFile:
             file = pa.BufferReader(file.getvalue())  # nothing is copied, and nothing asks Python for the next bytes
         metadata = pq.read_metadata(file)
         each_bytes = buffer_bytes(metadata.num_columns) if isinstance(file, RangedFile) else 0
-        parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes)
+        parquet = PlainParquet(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes)
         _ = parquet.schema_arrow, parquet.num_row_groups  # a footer can be damaged in parts that are read later
         return parquet
 
@@ -114,10 +116,9 @@ def dms_schema(
     timestamp_attribute: str = "",
     patterns: Sequence[str] = BEFORE_IMAGES,
     renamed: Mapping[str, str] = NOT_RENAMED,
-    with_values: bool = False,
 ) -> DmsSchema:
     """What the columns of a DMS file are. timestamp_attribute: the table's attribute TimestampColumn, '' if it has none. patterns: of the
-    names of before images. renamed: as of DmsSchema. with_values: look for before images that have a value.
+    names of before images. renamed: as of DmsSchema.
 
     Raises TableBlocked for a type that the lake can't hold, a name that stands there twice, or one that we need ourselves.
     """
@@ -128,26 +129,54 @@ def dms_schema(
     excluded, images = excluded_columns(physical.names, patterns), before_images(physical.names, patterns)
     columns = tuple(_lake_column(each, name) for each in physical if each.name != op_column and each.name not in excluded)
     timestamp, confirmed = _timestamp_column(columns, timestamp_attribute)
-    metadata = parquet.metadata
-    rows, groups = metadata.num_rows, metadata.num_row_groups
-    valued = _valued(metadata, physical.names, images) if with_values else ()
-    return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, rows, groups, images, renamed, valued)
+    rows, groups = parquet.metadata.num_rows, parquet.metadata.num_row_groups
+    return DmsSchema(op_column, timestamp, confirmed, columns, excluded, physical, rows, groups, images, renamed)
 
 
-def _valued(metadata: pq.FileMetaData, names: Sequence[str], images: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns whose before image has a value; not known without statistics, nor in a file with nested columns."""
-    if not images or metadata.num_columns != len(names):
-        return ()
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    return tuple(column for column, image in images.items() if any(_has_value(group.column(names.index(image))) for group in groups))
+def valued_images(file: Any, parquet: pq.ParquetFile, schema: DmsSchema, name: str) -> tuple[str, ...]:
+    """Columns whose before image has a value in some row, if there are any: as the footer says, else as the first such rows do.
+
+    file: what `parquet` reads.
+    """
+    told = {column: _told_of(parquet.metadata, schema.physical.names, image) for column, image in schema.images.items()}
+    valued = tuple(column for column, is_valued in told.items() if is_valued)
+    unknown = {column: schema.images[column] for column, is_valued in told.items() if is_valued is None}
+    if valued or not unknown:
+        return valued
+    for batch in read_batches(file, parquet, list(unknown.values()), range(schema.row_groups), name, schema.renamed):
+        valued = tuple(column for column, image in unknown.items() if has_value(batch.column(image)))
+        if valued:
+            return valued
+    return ()
 
 
-def _has_value(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Whether the statistics tell of a value that is not null; a text must be known not to be empty, which may stand for null."""
+def _told_of(metadata: pq.FileMetaData, names: Sequence[str], image: str) -> bool | None:
+    """Whether a column has a value, None where the footer doesn't say: without statistics, or in a file with nested columns."""
+    if metadata.num_columns != len(names):
+        return None
+    chunks = [metadata.row_group(number).column(names.index(image)) for number in range(metadata.num_row_groups)]
+    told = [_has_value(chunk) for chunk in chunks]
+    return True if True in told else None if None in told else False
+
+
+def _has_value(chunk: pq.ColumnChunkMetaData) -> bool | None:
+    """The same of a row group. Writers leave long texts out of the statistics."""
     found = chunk.statistics if chunk.is_stats_set else None
-    if found is None or not found.has_null_count or found.null_count == chunk.num_values:
+    if found is None or not found.has_null_count:
+        return None
+    if found.null_count == chunk.num_values:
         return False
-    return chunk.physical_type != "BYTE_ARRAY" or bool(found.has_min_max and found.max)
+    return True if chunk.physical_type != "BYTE_ARRAY" else bool(found.max_raw) if found.has_min_max else None
+
+
+def has_value(values: pa.Array) -> bool:
+    """Whether one is neither null nor an empty text, which may stand for null."""
+    if pt.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    kind = values.type
+    if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_binary(kind) or pt.is_large_binary(kind):
+        return bool(pc.any(pc.greater(pc.binary_length(values), 0)).as_py())
+    return bool(values.null_count < len(values))
 
 
 def _lake_column(field: pa.Field, name: str) -> Column:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.row_edit import CORRECT, DELETE, ROW_ENDINGS, check_columns
 from glue_jobs.spark.edit_rows import Fitted, Found, Wanted, fitted
 from glue_jobs.spark.given_csv import csv_heads, csv_texts, readable
 from glue_jobs.spark.given_rows import Reader
+from glue_jobs.spark.plain_parquet import PlainParquet
 
 
 class EditReader(Reader):
@@ -46,7 +46,7 @@ class EditReader(Reader):
 
     def _parquet(self, name: str, data: bytes, wanted: Wanted) -> dict[str, Any]:
         with readable(name):
-            parquet = pq.ParquetFile(io.BytesIO(data), coerce_int96_timestamp_unit="us")
+            parquet = PlainParquet(io.BytesIO(data), coerce_int96_timestamp_unit="us")
         names = list(parquet.schema_arrow.names)
         check_columns(names, wanted.schema, wanted.key, wanted.word, name)
         names = list(wanted.key) if wanted.word == DELETE else names

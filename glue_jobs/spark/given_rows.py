@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from glue_jobs.aws.objects import list_files, read_bytes
@@ -30,6 +29,7 @@ from glue_jobs.spark.given_csv import csv_heads, csv_texts, readable
 from glue_jobs.spark.given_texts import values_of
 from glue_jobs.spark.key_columns import take
 from glue_jobs.spark.locate import GivenKeys
+from glue_jobs.spark.plain_parquet import PlainParquet
 
 _P = TypeVar("_P", bound=PurePath)
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -83,7 +83,7 @@ class Reader:
 
     def _parquet_rows(self, data: bytes, name: str, wanted: Schema, allowed: Schema) -> pa.Table:
         with readable(name):
-            parquet = pq.ParquetFile(io.BytesIO(data), coerce_int96_timestamp_unit="us")
+            parquet = PlainParquet(io.BytesIO(data), coerce_int96_timestamp_unit="us")
             found = parquet.schema_arrow
         check_columns([(field.name, lake_type_of(field.type) or str(field.type)) for field in found], wanted, allowed, name)
         tables, first = [], 0

@@ -15,7 +15,7 @@ from glue_jobs.core.csv_columns import form_used
 from glue_jobs.core.csv_form import DETAIL
 from glue_jobs.core.dms_columns import OP_COLUMN, before_images
 from glue_jobs.core.paths import TablePath
-from glue_jobs.core.raw_names import RawFile, is_csv, is_transactions
+from glue_jobs.core.raw_names import RawFile, is_csv, is_transactions, load_number
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Input
 from glue_jobs.core.schema import Schema, with_said_booleans
@@ -23,7 +23,7 @@ from glue_jobs.core.work import input_of
 from glue_jobs.spark.arrow_types import LostDigits, to_arrow
 from glue_jobs.spark.csv_bytes import CsvFile
 from glue_jobs.spark.csv_files import CsvHead, csv_excluded, read_csv, scan_csv
-from glue_jobs.spark.dms_files import DmsSchema, dms_schema, open_dms, read_dms, refuse_reserved
+from glue_jobs.spark.dms_files import DmsSchema, dms_schema, open_dms, read_dms, refuse_reserved, valued_images
 from glue_jobs.spark.kept_bytes import KeptBytes
 from glue_jobs.spark.place import Place
 
@@ -77,20 +77,21 @@ class HeadOf:
     def __call__(self, pair: tuple[int, RawFile]) -> RawHead:
         """The head of a file with its place in the order. Raises TableBlocked that names the file."""
         ordinal, file = pair
-        where = address(self.place, file)
+        where, is_load = address(self.place, file), load_number(file.key) is not None
         if not is_csv(file.key):
             source = open_raw(self.place, file, keep=True) if self.keeps else _open_footer(self.place, file)
             parquet = open_dms(source, where)
             renamed = self.reading.renamed(where, parquet.schema_arrow.names, self.place.before_images)
-            schema = dms_schema(parquet, where, self.reading.timestamp_column, self.place.before_images, renamed, with_values=True)
-            schema = replace(schema, columns=with_said_booleans(schema.columns, self.reading.form.schema))
+            schema = dms_schema(parquet, where, self.reading.timestamp_column, self.place.before_images, renamed)
+            valued = valued_images(source, parquet, schema, where) if is_load else ()
+            schema = replace(schema, columns=with_said_booleans(schema.columns, self.reading.form.schema), valued=valued)
             return RawHead(file, schema, ordinal, file.key in self.late, where)
         form = self.reading.form
         data = open_raw(self.place, file, keep=self.keeps)
         # A look takes the first row and then all rows: of a small file one request is enough.
         source_of = partial(io.BytesIO, data.getvalue()) if isinstance(data, io.BytesIO) else _Opener(self.place, file)
         source = CsvFile(source_of, where, form.delimiter, form.null, only_of(self.reading, file), form.empty_is_text)
-        head = scan_csv(source, self.reading, self.place.before_images)
+        head = scan_csv(source, self.reading, self.place.before_images, with_images=is_load)
         parts = CsvParts(head, form.delimiter, form.null, source.only, form.empty_is_text)
         return RawHead(file, _csv_schema(head, where, self.place.before_images), ordinal, file.key in self.late, where, parts)
 
@@ -178,6 +179,7 @@ def _csv_schema(head: CsvHead, where: str, patterns: Sequence[str]) -> DmsSchema
     for column in head.columns.columns:
         refuse_reserved(column.name, f"file {where}")
     kinds = {column.name: to_arrow(column.type) for column in head.columns.columns}
+    images = before_images(fields, patterns)
     return DmsSchema(
         op_column=OP_COLUMN if OP_COLUMN in fields else None,
         timestamp_column=head.columns.timestamp,
@@ -187,5 +189,6 @@ def _csv_schema(head: CsvHead, where: str, patterns: Sequence[str]) -> DmsSchema
         physical=pa.schema([(name, kinds.get(name, pa.string())) for name in fields]),
         rows=head.rows,
         row_groups=1,
-        images=before_images(fields, patterns),
+        images=images,
+        valued=tuple(column for column, image in images.items() if head.facts_of(image).valued),
     )

@@ -69,13 +69,17 @@ def _nulls(schema: Schema, rows: int) -> pa.Table:
 def _check_texts(batch: pa.RecordBatch, first: int, name: str) -> None:
     """Parquet readers don't look whether a text is UTF-8; DuckDB would refuse our whole data file later."""
     for field, values in zip(batch.schema, batch.columns, strict=True):
-        if not (pt.is_string(field.type) or pt.is_large_string(field.type)):
+        kind = field.type.value_type if pt.is_dictionary(field.type) else field.type
+        if not (pt.is_string(kind) or pt.is_large_string(kind)):
             continue
         try:
             values.validate(full=True)
         except pa.ArrowInvalid as error:
-            row = first_failing(lambda part: part.validate(full=True), values)
-            raise _bad_text(field.name, values, row or 0, first, name) from error
+            texts = values.cast(kind) if pt.is_dictionary(field.type) else values
+            row = first_failing(lambda part: part.validate(full=True), texts)
+            if row is None and pt.is_dictionary(field.type):
+                continue  # no row has that text
+            raise _bad_text(field.name, texts, row or 0, first, name) from error
 
 
 def _bad_text(column: str, values: pa.Array, row: int, first: int, name: str) -> TableBlocked:

@@ -35,7 +35,7 @@ from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.row_balance import check_balance
 from glue_jobs.spark.row_batches import BATCH_ROWS
-from glue_jobs.spark.rows import append_forms, key_names, plain_names, spark_ranked, spark_type, with_forms, without_forms
+from glue_jobs.spark.rows import append_forms, form_names, key_names, plain_names, spark_ranked, spark_type, with_forms
 from glue_jobs.spark.taken_up import options_of, taken_up
 from glue_jobs.spark.task_errors import carried_rows
 from glue_jobs.spark.write_files import WriteOptions, give_up, write_tables
@@ -82,8 +82,7 @@ def merge_by_shuffle(engine: SparkEngine, place: Place, shape: Shape, heads: Seq
 def _order(shape: Shape) -> list[str]:
     """How the rows of a bin are sorted, as Spark's expressions: a file's own first, whatever partition they leave for, then those that
     come, by partition and key."""
-    keys = [name for name, column in zip(plain_names(shape.schema), shape.schema, strict=True) if column.name in shape.key]
-    return ["bin", "file", f"op >= {ARRIVES}", *_parts(shape), *keys]
+    return ["bin", "file", f"op >= {ARRIVES}", *_parts(shape), *key_names(shape)]
 
 
 def _parts(shape: Shape) -> list[str]:
@@ -125,7 +124,7 @@ def _folder_values(rows: pa.Table, ops: pa.Array, shape: Shape) -> list[pa.Array
 
 
 def _joined(engine: SparkEngine, place: Place, shape: Shape, files: Sequence[DataFile], net: Any) -> Any:
-    """The net changes, each with the file that holds its key (null if none does)."""
+    """The net changes, each with the file that holds its key (null if none does): c0…, op, p0…, n0…, file."""
     from pyspark.sql import functions as F
 
     keys = key_names(shape)
@@ -146,7 +145,7 @@ def _joined(engine: SparkEngine, place: Place, shape: Shape, files: Sequence[Dat
     tasks = engine.spark.sparkContext.parallelize(payloads, max(1, len(payloads)))
     held = engine.spark.createDataFrame(tasks, "files binary").mapInArrow(carried_rows(scan), spark_type(schema))
     condition = [F.col(key) == F.col(name) for key, name in zip(keys, scanned, strict=True)]
-    return without_forms(net.join(held, condition, "left").drop(*scanned), shape)
+    return net.join(held, condition, "left").drop(*scanned)
 
 
 def _routed(engine: SparkEngine, shape: Shape, joined: Any, files: Sequence[DataFile], bin_of: dict[int, int], small_bytes: int) -> Any:
@@ -159,17 +158,19 @@ def _routed(engine: SparkEngine, shape: Shape, joined: Any, files: Sequence[Data
     place_of = {file.path: at for at, file in enumerate(files)}
     router = _Router(
         width=len(names),
+        parts=tuple(parts),
         partitions=tuple(file.partition for file in files),
         absorber_of={values: place_of[file.path] for values, file in absorbers.items()},
         bin_of=bin_of,
         bins=max(1, len(set(bin_of.values()))),
     )
     types = [field.type for field in arrow_schema(shape.schema)]
+    texts = [*parts, *form_names(shape)]
     schema = pa.schema(
         list(
             zip(
-                [*names, "op", *parts, "file", "bin"],
-                [*types, pa.int8(), *(pa.string() for _ in parts), pa.int32(), pa.int32()],
+                [*names, "op", *texts, "file", "bin"],
+                [*types, pa.int8(), *(pa.string() for _ in texts), pa.int32(), pa.int32()],
                 strict=True,
             )
         )
@@ -180,6 +181,7 @@ def _routed(engine: SparkEngine, shape: Shape, joined: Any, files: Sequence[Data
 @dataclass(frozen=True)
 class _Router:
     width: int
+    parts: tuple[str, ...]
     partitions: tuple[PartitionValues, ...]
     absorber_of: dict[PartitionValues, int]
     bin_of: dict[int, int]
@@ -190,7 +192,7 @@ class _Router:
             yield from self._rows(batch, *self._routes(batch))
 
     def _values(self, batch: pa.RecordBatch) -> list[PartitionValues]:
-        columns = [column.to_pylist() for column in batch.columns[self.width + 1 : -1]]
+        columns = [batch.column(name).to_pylist() for name in self.parts]
         return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
     def _routes(self, batch: pa.RecordBatch) -> tuple[list[int], list[int], list[int], list[int]]:

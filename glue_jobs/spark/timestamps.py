@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from glue_jobs.spark.dms_files import damage_named, looks_like_timestamp, open_dms, read_batches
 from glue_jobs.spark.engine import Engine
@@ -61,4 +62,6 @@ def _values(place: Place, head: RawHead, column: str) -> pa.ChunkedArray:
     source = open_raw(place, head.file)
     parquet = open_dms(source, head.where)
     batches = list(read_batches(source, parquet, [column], range(parquet.num_row_groups), head.where, head.schema.renamed))
-    return pa.chunked_array([batch.column(column) for batch in batches], head.schema.physical.field(column).type)
+    kind = head.schema.physical.field(column).type
+    values = pa.chunked_array([batch.column(column) for batch in batches], kind)
+    return values.cast(kind.value_type) if pt.is_dictionary(kind) else values  # Arrow knows no least one of a dictionary

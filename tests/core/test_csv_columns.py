@@ -153,6 +153,25 @@ def test_schema_says_the_places() -> None:
     assert found.columns == (Column("name", "string"), Column("id", "int"))
 
 
+@pytest.mark.parametrize(
+    ("known", "first", "found"),
+    [
+        (table(), ["Op", "id", "name", "BI_id", "BI_name", "AR_H_CHANGE_SEQ"], (3, 4)),
+        (table(said=(Column("id", "int"), Column("AR_H_CHANGE_SEQ", "string"), Column("BI_id", "int"))), ["I", TIME, "1", "2", ""], (4,)),
+        (table((Column("ts", "string"), Column("id", "int"), Column("BI_id", "int")), time="ts"), ["I", TIME, "1", ""], (3,)),
+        (table((Column("id", "int"), Column("BI_id", "int"), Column("old", "int", absent=True))), ["I", "1", ""], (2,)),
+        (table(), ["I", "1"], ()),
+    ],
+    ids=["header", "schema", "lake", "absent", "fewer"],
+)
+def test_before_images_are_looked_at_where_it_is_asked(known: Table, first: list[str], found: tuple[int, ...]) -> None:
+    """Beside the first fields; without a header they are found from the end."""
+    header = first[0] == "Op"
+    without = known.fields_to_look_at(first, header, 0)
+    assert known.fields_to_look_at(first, header, 0, with_images=True) == tuple(sorted({*without, *found}))
+    assert not {*without} & {*found}
+
+
 def test_schema_with_op_says_all_places() -> None:
     """The way out where values alone don't tell."""
     said = (Column("Op", "string"), Column("ts", "string"), Column("name", "string"))

@@ -417,6 +417,25 @@ def test_columns_of_different_files_are_put_together(make_table: TableMaker) -> 
     assert sorted(row[names_of(table).index("id")] for row in table.rows()) == [1, 2]
 
 
+@pytest.mark.parametrize("options", [{}, {"store_schema": False}], ids=["said by Arrow", "said by Parquet"])
+@pytest.mark.parametrize("stream_file_bytes", ["0", "1000000"], ids=["in pieces", "in memory"])
+def test_json_of_another_program_is_a_text(make_table: TableMaker, options: dict[str, Any], stream_file_bytes: str) -> None:
+    """In the key and beside it, and a batch goes on with the file."""
+    table = make_table(pa.schema([("id", pa.string()), ("line", pa.string())]))
+    key = table.cdc([])
+    table.cdc([("U", ("b", None))])
+    table.edit(LastFullLoadDate=FUTURE, LastIncrementalFile=f"{table.path.bucket}/{key}")
+    keys, lines = pa.array(["a", "b", "c"]).cast(pa.json_()), pa.array(["{}", "[]", ""]).cast(pa.json_())
+    put(table, "a.parquet", {"id": keys, "line": lines}, row_group_size=1, **options)
+
+    adopted(table)
+    table.sync(stream_file_bytes=stream_file_bytes)
+
+    assert [(column.name, column.type) for column in table.snapshot().schema] == [("id", "string"), ("line", "string")]
+    assert table.rows() == [("a", "{}"), ("b", None), ("c", "")]
+    assert table.verify() == []
+
+
 def names_of(table: LakeTable) -> list[str]:
     return [column.name for column in table.snapshot().schema]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,6 +17,7 @@ from tests.runtimes.spark_runtime import GLUE_50, INSTALL_SECONDS
 from tests.spark.test_types import EXTREMES, in_lake, plain, raw_table, written
 
 SECONDS = 120
+JSON: dict[str, dict[str, Any]] = {"json-of-arrow": {}, "json": {"store_schema": False}}
 WORDS = ["ci", "ai", "pad", "ci,ai,pad", "general,pad", "ci,width"]
 # Reads each raw file as a task does and writes its rows as a data file; then makes the forms of texts.
 SCRIPT = """
@@ -43,10 +46,13 @@ print(pa.__version__, json.dumps({words: collated_texts(texts, parse_collation(w
 
 @pytest.mark.timeout(INSTALL_SECONDS + SECONDS)
 def test_arrow_17_gives_the_same_values(built: Path, tmp_path: Path) -> None:
-    """Each type's extremes, read and written there, and each hard text's form."""
+    """Each type's extremes, read and written there, and each hard text's form; JSON is a text there too."""
     names = list(EXTREMES)
     for at, name in enumerate(names):
         (tmp_path / f"raw-{at:03}.parquet").write_bytes(written(raw_table([name])))
+    lines = pa.array(['{"é": 1}', "", None]).cast(pa.json_())
+    for name, options in JSON.items():
+        (tmp_path / f"raw-{name}.parquet").write_bytes(written(pa.table({"id": [1, 2, 3], "line": lines}), **options))
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     texts = [*HARD, HARD, "plain ", ""]
@@ -64,3 +70,6 @@ def test_arrow_17_gives_the_same_values(built: Path, tmp_path: Path) -> None:
     for at, name in enumerate(names):
         found = pq.read_table(tmp_path / f"lake-{at:03}.parquet")["c0"].to_pylist()
         assert plain(found) == plain(in_lake(name)), name
+    for name in JSON:
+        found = pq.read_table(tmp_path / f"lake-{name}.parquet")["line"]
+        assert (found.type, found.to_pylist()) == (pa.string(), ['{"é": 1}', "", None]), name

@@ -342,6 +342,22 @@ def test_text_that_is_not_utf8_is_refused() -> None:
     assert r"caf\xe9" in error.message
 
 
+def test_a_category_that_is_not_utf8_is_refused_where_a_row_has_it() -> None:
+    """One that no row has does not reach the lake."""
+    raw = pa.array([b"ok", b"caf\xe9"], pa.binary())
+    kinds = pa.Array.from_buffers(pa.string(), 2, raw.buffers())
+    unused, used = (pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), kinds) for places in ([0, 0, None], [0, None, 1]))
+
+    rows = _read(_file(pa.table({"id": [1, 2, 3], "name": unused})))
+    error = _refusal(_file(pa.table({"id": [1, 2, 3], "name": used})))
+
+    assert [row["name"] for row in rows] == ["ok", "ok", None]
+    assert error.code == "bad-text"
+    assert "row 2;" in error.message
+    assert "'name'" in error.message
+    assert r"caf\xe9" in error.message
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"PAR1", b"PAR1PAR1", b"id,name\n1,x\n", b"PK\x03\x04" + bytes(500), b"PAR1" + bytes(100) + b"\xff\xff\xff\x7fPAR1"],

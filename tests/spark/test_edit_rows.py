@@ -287,6 +287,15 @@ def test_values_that_are_no_rows(rows: Any) -> None:
     assert caught.value.code == "bad-argument"
 
 
+def test_json_in_parquet_is_a_text(tmp_path: Path) -> None:
+    """As in raw files."""
+    pq.write_table(pa.table({"id": [1], "name": pa.array(['{"a": 1}']).cast(pa.json_())}), tmp_path / "rows.parquet")
+
+    rows = together(EditReader(None, LIMIT).fitted(str(tmp_path / "rows.parquet"), INSERT), INSERT)
+
+    assert rows.rows.to_pylist() == [{"id": 1, "name": '{"a": 1}'}]
+
+
 def test_more_than_the_memory_allows_is_refused(tmp_path: Path) -> None:
     """Files by their size and by what they hold; values by what they hold."""
     path = tmp_path / "rows.parquet"

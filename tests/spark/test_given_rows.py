@@ -86,6 +86,15 @@ def test_a_csv_value_of_another_type_is_named(tmp_path: Path, column: str, text:
         assert part in error.message
 
 
+def test_json_in_parquet_is_a_text(tmp_path: Path) -> None:
+    """As in raw files."""
+    columns = {"id": pa.array([1]), "order_id": pa.array([7]), "note": pa.array(['{"a": 1}']).cast(pa.json_())}
+
+    (piece,) = reader().rows(parquet(tmp_path / "rows.parquet", **columns), LINES)
+
+    assert piece.rows.to_pylist() == [{"id": 1, "order_id": 7, "note": '{"a": 1}'}]
+
+
 def test_parquet_integers_may_be_of_any_width(tmp_path: Path) -> None:
     """If no value is lost by it; one that is lost is named."""
     columns = {"id": pa.array([1], pa.int32()), "order_id": pa.array([7], pa.uint64()), "note": pa.array(["x"], pa.large_string())}

@@ -7,8 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.spark.csv_texts import csv_text
 from tests.spark.tables import WorkTable
 from tests.spark.test_shuffle import STRATEGIES
+from tests.spark.test_types import written
 from tests.work_tables import MakeTable
 
 COLUMNS = pa.schema([("shop", pa.string()), ("id", pa.int64()), ("name", pa.string())])
@@ -133,6 +135,68 @@ def test_a_last_column_that_a_load_has_values_of_is_the_source_s_own(new_table: 
     own.edit(BeforeImagePrefix="OLD_")
     own.sync()
     assert own.rows() == [(1, 7, None), (2, 8, 6)]
+
+
+SUMS = '{"id": "int", "sum": "int", "BI_sum": "int"}'
+TEXTS = '{"id": "int", "sum": "string", "BI_sum": "string"}'
+LONG = "x" * 5000  # Arrow keeps no such text as a column's greatest
+
+
+@pytest.mark.parametrize("head", [["Op", "id", "sum", "BI_sum"], None], ids=["header", "bare"])
+@pytest.mark.parametrize(("schema", "own"), [(SUMS, 6), (TEXTS, "six")], ids=["number", "text"])
+def test_a_csv_load_tells_its_own_last_column_by_its_values(new_table: MakeTable, schema: str, own: Any, head: list[str] | None) -> None:
+    """Null and an empty field are none."""
+    images, ours = new_table(), new_table()
+    for table, values in ((images, (None, "")), (ours, (None, own))):
+        table.edit(Schema=schema)
+        rows = [("I", number, 7, value) for number, value in enumerate(values)]
+        table.put_raw("LOAD00000001.csv", csv_text([head, *rows] if head else rows))
+    images.sync()
+
+    error = ours.blocked()
+
+    assert [row[0] for row in images.rows()] == [0, 1]
+    assert [column.name for column in images.snapshot().schema] == ["id", "sum"]
+    assert (error["code"], "'BI_sum'" in error["message"], ours.item().get("Head")) == ("before-image-unclear", True, None)
+    ours.edit(BeforeImagePrefix="OLD_")
+    ours.sync()
+    assert [row[2] for row in ours.rows()] == [None, own]
+
+
+@pytest.mark.parametrize(
+    ("kind", "empty", "own"),
+    [(pa.int64(), None, 6), (pa.string(), "", "six"), (pa.large_string(), "", "six"), (pa.binary(), b"", b"6"), (pa.string(), "", LONG)],
+    ids=["number", "text", "large", "bytes", "long"],
+)
+@pytest.mark.parametrize("statistics", [True, False], ids=["statistics", "none"])
+@pytest.mark.parametrize("as_category", [False, True], ids=["plain", "category"])
+def test_a_load_tells_it_whatever_the_footer_says(
+    new_table: MakeTable, kind: pa.DataType, empty: Any, own: Any, statistics: bool, as_category: bool
+) -> None:
+    """Where there are no statistics, or none of long texts, the values are looked at."""
+    images, ours = new_table(pa.schema([])), new_table(pa.schema([]))
+    for table, value in ((images, empty), (ours, own)):
+        column = pa.array([None, value], kind)
+        rows = pa.table({"id": [1, 2], "sum": column, "BI_sum": column.dictionary_encode() if as_category else column})
+        table.put_raw("LOAD00000001.parquet", written(rows, write_statistics=statistics, row_group_size=1))
+    images.sync()
+
+    error = ours.blocked()
+
+    assert [column.name for column in images.snapshot().schema] == ["id", "sum"]
+    assert (error["code"], "'BI_sum'" in error["message"], ours.item().get("Head")) == ("before-image-unclear", True, None)
+
+
+def test_a_load_tells_it_in_a_file_with_nested_columns(new_table: MakeTable) -> None:
+    """Whose statistics stand at other places."""
+    table = new_table(pa.schema([]))
+    nothing = pa.nulls(1, pa.struct([("a", pa.int64()), ("b", pa.int64())]))
+    rows = pa.table({"id": [1], "sum": [7], "own": [7], "BI_sum": nothing, "BI_own": [6]})
+    table.put_raw("LOAD00000001.parquet", written(rows))
+
+    error = table.blocked()
+
+    assert (error["code"], "'BI_own'" in error["message"]) == ("before-image-unclear", True)
 
 
 def test_a_column_of_the_load_is_the_source_s_own(new_table: MakeTable) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from glue_jobs.core.collation import EXACT, Collation, collated, parse_collation
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.paths import S3Uri
@@ -18,6 +20,7 @@ from glue_jobs.core.schema import Column
 from glue_jobs.spark.net_changes import INSERT, UPDATE
 from glue_jobs.spark.place import Shape
 from glue_jobs.spark.reading import reading_place
+from glue_jobs.spark.rows import append_forms
 from glue_jobs.spark.shuffle import ARRIVES, COMES, LEAVES, NEW_FILE, _order, _Rewriter, _Router
 from tests.spark.scenarios import Change, Row, Source
 from tests.spark.tables import WorkTable, texts
@@ -104,6 +107,16 @@ def _routed(*rows: tuple[int, int, str, int]) -> pa.RecordBatch:
     return pa.record_batch([*columns, pa.array([0] * len(rows), pa.int32())], names=["c0", "c1", "op", "p0", "file", "bin"])
 
 
+def in_order(routed: Sequence[dict[str, Any]], shape: Shape) -> list[dict[str, Any]]:
+    """The rows of a bin as Spark sorts them, null first."""
+
+    def place_of(row: dict[str, Any]) -> list[Any]:
+        values = [row["op"] >= ARRIVES if text == f"op >= {ARRIVES}" else row[text] for text in _order(shape)]
+        return [(value is not None, value) for value in values]
+
+    return sorted(routed, key=place_of)
+
+
 @pytest.mark.parametrize(("home", "target"), [("open", "shipped"), ("open", "lost"), ("open", None), (None, "open")])
 def test_a_row_that_leaves_stays_with_its_file(home: str | None, target: str | None) -> None:
     """Also where so many rows come to its partition that most of them go to new files: there it would be one of theirs."""
@@ -114,21 +127,30 @@ def test_a_row_that_leaves_stays_with_its_file(home: str | None, target: str | N
     parts, ids = [target, *[home] * 5], [1, 10, 11, 12, 13, 14]
     columns = [pa.array(ids), pa.array(parts), pa.array([UPDATE, *[INSERT] * 5], pa.int8()), pa.array(parts)]
     joined = pa.record_batch([*columns, pa.array([0, *[None] * 5], pa.int32())], names=["c0", "c1", "op", "p0", "file"])
-    router = _Router(2, (files[0].partition, files[1].partition), {files[0].partition: 0, files[1].partition: 1}, {0: 0, 1: 1}, 2)
+    router = _Router(2, ("p0",), (files[0].partition, files[1].partition), {files[0].partition: 0, files[1].partition: 1}, {0: 0, 1: 1}, 2)
     routed = [row for batch in router(iter([joined])) for row in batch.to_pylist() if row["bin"] == 0]
 
-    def place_of(row: dict[str, Any]) -> list[Any]:
-        """As Spark sorts by these expressions, null first."""
-        values = [row["op"] >= ARRIVES if text == f"op >= {ARRIVES}" else row[text] for text in _order(shape)]
-        return [(value is not None, value) for value in values]
-
-    ready = pa.Table.from_pylist(sorted(routed, key=place_of), router_schema())
+    ready = pa.Table.from_pylist(in_order(routed, shape), router_schema())
     groups = list(_Rewriter(place, shape, files)._groups(iter(ready.to_batches(max_chunksize=2))))
 
     assert len(groups) > 1
     for (at, _), rows in groups:
         assert (LEAVES in rows["__op"].to_pylist()) == (at == 0 and 1 in rows["id"].to_pylist())
     assert sorted(number for _, rows in groups for number in rows["id"].to_pylist()) == ids
+
+
+@pytest.mark.parametrize(("collation", "ids"), [(EXACT, [2, 4, 3, 1]), (parse_collation("ci"), [2, 3, 1, 4])])
+def test_rows_that_come_are_in_the_order_of_their_keys(collation: Collation, ids: list[int]) -> None:
+    """Whatever the places of the key's columns in the table, and however its texts are spelled: else the new files overlap."""
+    shape = Shape("t", (Column("id", "bigint"), Column("name", "string")), collated(("name", "id"), collation))
+    rows = pa.table({"id": [1, 2, 3, 4], "name": ["b", "A", "a", "B"]})
+    net = pa.table([*rows.columns, pa.array([INSERT] * 4, pa.int8())], names=["c0", "c1", "op"])
+    joined = append_forms(net, rows, shape).append_column("file", pa.nulls(4, pa.int32()))
+    router = _Router(2, (), (), {}, {}, 1)
+
+    routed = [row for batch in router(iter(joined.to_batches())) for row in batch.to_pylist()]
+
+    assert [row["c0"] for row in in_order(routed, shape)] == ids
 
 
 def test_a_row_of_a_file_is_never_written_as_a_new_one() -> None:

@@ -295,6 +295,23 @@ def test_a_file_that_pandas_wrote(new_table: MakeTable) -> None:
     assert table.head().details["digits_cut"] == {"at": 1}
 
 
+def test_a_commit_time_may_be_a_category(new_table: MakeTable) -> None:
+    """It is found by its place and its values, and says where the changes begin."""
+    table = new_table(pa.schema([]))
+    times = pd.Categorical(["2024-05-01 12:00:00", "2024-05-01 11:59:59", "2024-05-01 12:00:00"])
+    frame = pd.DataFrame({"at": times, "id": [1, 2, 3]})
+    table.put_raw("LOAD00000001.parquet", _by_pandas(frame, row_group_size=2))
+
+    assert table.run("LoadInitial") == 0, table.last_run()
+
+    assert table.snapshot().timestamp_column == "at"
+    assert table.snapshot().generation.cdc_from == "20240501114959"
+    assert [row[0] for row in table.rows()] == ["2024-05-01 11:59:59", *["2024-05-01 12:00:00"] * 2]
+    table.put_raw(table.next_name(), _by_pandas(frame, row_group_size=2))
+    assert table.run() == 0, table.last_run()
+    assert table.last_run()["backward"] == 1
+
+
 def test_microseconds_lose_nothing_and_say_nothing(new_table: MakeTable) -> None:
     """Also where a file has them in nanoseconds."""
     table = new_table(pa.schema([]))
@@ -303,6 +320,52 @@ def test_microseconds_lose_nothing_and_say_nothing(new_table: MakeTable) -> None
     assert table.run("LoadInitial") == 0, table.last_run()
 
     assert "digits_cut" not in table.head().details
+
+
+# --- extension types
+
+LINES = ['{"a": 1}', "", None]
+
+
+@pytest.mark.parametrize("store_schema", [True, False], ids=["said by Arrow", "said by Parquet"])
+def test_json_is_a_text(new_table: MakeTable, store_schema: bool) -> None:
+    """In a load file and a CDC file, also where it is the commit time or the key."""
+    table = new_table(pa.schema([]), primary_key="key")
+    table.edit(TimestampColumn="at")
+    times = pa.array(["2024-05-01 12:00:00", "2024-05-01 12:00:02", "2024-05-01 12:00:01"]).cast(pa.json_())
+    rows = pa.table({"at": times, "key": pa.array(["a", "b", "c"]).cast(pa.json_()), "line": pa.array(LINES).cast(pa.json_())})
+    table.put_raw("LOAD00000001.parquet", written(rows, store_schema=store_schema))
+    table.put_raw(table.next_name(), written(rows.slice(1).add_column(0, "Op", pa.array(["U", "D"])), store_schema=store_schema))
+
+    table.sync()
+
+    assert [(column.name, column.type) for column in table.snapshot().schema] == [("at", "string"), ("key", "string"), ("line", "string")]
+    assert table.rows() == [("2024-05-01 12:00:00", "a", LINES[0]), ("2024-05-01 12:00:02", "b", LINES[1])]
+    assert table.last_run()["backward"] == 1
+
+
+def test_json_that_is_no_utf8_is_refused(new_table: MakeTable) -> None:
+    """As any text."""
+    table = new_table(pa.schema([]))
+    bad = pa.Array.from_buffers(pa.string(), 2, pa.array([b"{}", b"\xff"], pa.binary()).buffers())
+    table.put_raw("LOAD00000001.parquet", written(pa.table({"id": [1, 2], "line": pa.ExtensionArray.from_storage(pa.json_(), bad)})))
+
+    error = table.blocked()
+
+    assert (error["code"], "'line'" in error["message"], "row 1" in error["message"]) == ("bad-text", True, True)
+
+
+@pytest.mark.parametrize("store_schema", [True, False], ids=["said by Arrow", "said by Parquet"])
+def test_a_uuid_in_sixteen_bytes_is_no_type_of_the_lake(new_table: MakeTable, store_schema: bool) -> None:
+    """Whatever Arrow makes of it."""
+    table = new_table(pa.schema([]))
+    keys = pa.array([bytes(16)], pa.binary(16))
+    rows = pa.table({"id": [1], "key": pa.ExtensionArray.from_storage(pa.uuid(), keys)})
+    table.put_raw("LOAD00000001.parquet", written(rows, store_schema=store_schema))
+
+    error = table.blocked()
+
+    assert (error["code"], "fixed_size_binary[16]" in error["message"]) == ("unsupported-type", True)
 
 
 # --- PostgreSQL's booleans

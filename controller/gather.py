@@ -171,7 +171,7 @@ def survey(
     facts = [_read_item(item, path in new) for path, item in sorted(items.items())]
     chosen = _asked_for(facts, question, scope)
     asked = {fact.path for fact in chosen}
-    siblings = tuple(fact for fact in _asked_for(facts, replace(question, paths=(), keys=()), scope) if fact.path not in asked)
+    siblings = tuple(fact for fact in facts if fact.path not in asked and fact.state is not None and _has(scope, fact.state))
     known = asked.union(fact.path for fact in siblings)
     others = tuple(fact.state for fact in facts if fact.state is not None and fact.path not in known)
 
@@ -278,7 +278,11 @@ def _in_scope(fact: Facts, scope: RawScope | None) -> bool:
     may finish."""
     if fact.state is None or scope is None or not fact.state.has_source:
         return True
-    return scope.has(fact.state.path) or bool(fact.state.publishing or fact.state.catalog_pending)
+    return _has(scope, fact.state) or bool(fact.state.publishing or fact.state.catalog_pending)
+
+
+def _has(scope: RawScope | None, state: TableState) -> bool:
+    return scope is None or not state.has_source or scope.has(state.path)
 
 
 def read_files(s3: Any, state: TableState, limits: Limits) -> tuple[Snapshot, RawListing]:

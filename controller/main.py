@@ -45,7 +45,7 @@ def job_settings(argv: Sequence[str], variables: Mapping[str, str]) -> Settings:
     check_known(given, ("bucket", "prefix"))
     if given.get("bucket") and not given.get("raw"):
         given["raw"] = f"s3://{given['bucket']}/{(given.get('prefix') or '').strip('/')}"
-    if "path" in given and not (given["path"] or "").strip(" ,"):
+    if "path" in given and not (given["path"] or "").replace(",", " ").strip():
         raise UsageError("--path is empty", "bad-argument", "name tables, separated by commas, or leave it out for all of them")
     return read_settings(given, variables)
 

@@ -101,7 +101,7 @@ def not_empty(context: click.Context, option: click.Parameter, text: Any) -> Any
     shell's variable that is not set would ask for something else than what was meant."""
     texts = text if isinstance(text, tuple) else () if text is None else (text,)
     is_given = context.get_parameter_source(option.name) is not ParameterSource.DEFAULT
-    if is_given and not all(each.strip(" ,") for each in texts):
+    if is_given and not all(each.replace(",", " ").strip() for each in texts):
         name = "a PATH" if isinstance(text, tuple) else option.opts[0] if option.opts[0].startswith("-") else option.opts[0].upper()
         raise UsageError(f"{name} is empty", "bad-argument", "give it a value, or leave it out; is a variable not set?")
     return text

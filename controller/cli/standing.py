@@ -45,7 +45,7 @@ def status(call: Call, paths: tuple[str, ...], is_check: bool, max_lag_seconds: 
         views = [View(STORAGE_COLUMNS, [_storage_row(table, table.storage) for table in tables if table.storage is not None])]
     call.output.show(Answer(data, views, _lines(tables)))
     if is_check and failed:
-        say(f"{len(failed)} table(s) blocked or behind: {', '.join(failed)}")
+        say(f"{len(failed)} table(s) blocked, behind, or not in the catalog: {', '.join(failed)}")
     return 1 if is_check and failed else 0
 
 

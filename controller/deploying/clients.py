@@ -28,7 +28,9 @@ class DeployClients(Clients):
     @functools.cached_property
     def account(self) -> str:
         """The number of the account that the stack is in, or will be; '' where nobody answers, as in a VPC without a way to STS."""
-        return account_facts(DoctorClients(self.environment)).number
+        clients, _ = DoctorClients(self.environment), self.region  # which makes the session
+        clients.share(self)
+        return account_facts(clients).number
 
     def public_url(self, bucket: str, key: str) -> str:
         """The address of an object as CloudFormation wants it: S3's own, in the partition of the region, whatever endpoint we use."""

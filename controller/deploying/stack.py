@@ -69,7 +69,7 @@ class Stack:
         return Found(
             stack["StackId"],
             stack["StackStatus"],
-            tuple((entry["ParameterKey"], entry["ParameterValue"]) for entry in stack.get("Parameters", ())),
+            tuple((entry["ParameterKey"], entry.get("ParameterValue", "")) for entry in stack.get("Parameters", ())),
             tuple((entry["OutputKey"], entry["OutputValue"]) for entry in stack.get("Outputs", ())),
         )
 

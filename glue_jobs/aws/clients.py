@@ -98,8 +98,13 @@ class Clients:
     def beside(self, deadline: Deadline | None) -> Clients:
         """Clients of the same environment with a deadline of their own; made in a quarter of the time, from the same session."""
         other = Clients(self.environment, deadline)
-        other.max_attempts, other._session, other._lock = self.max_attempts, self._session, self._lock
+        other.max_attempts = self.max_attempts
+        other.share(self)
         return other
+
+    def share(self, other: Clients) -> None:
+        """Take the other's session, so that its credentials are asked for once: a person may have to type a code for them."""
+        self._session, self._lock = other._session, other._lock
 
     def impatient(self, answer_seconds: float) -> Clients:
         """Clients with the same deadline that try once, and only for so long: for a caller that asks again itself before it is too late."""

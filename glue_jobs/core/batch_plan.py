@@ -65,8 +65,7 @@ def _sort_out(
     hours = state.window_hours(limits.late_window_hours)
     cursor, old_cursor = cdc_name(state.cursor), cdc_name(snapshot.cursor)
     moved = bool(state.head) and state.cursor != snapshot.cursor
-    # A person who moves the cursor on passes over what is pending, not over what came late before that and nobody has seen.
-    oldest = min(window_start(each, hours) or "" for each in ((state.cursor, snapshot.cursor) if moved else (state.cursor,)))
+    oldest = late_from(state, snapshot, hours)
     pending: list[RawFile] = []
     late: list[RawFile] = []
     passed: list[RawFile] = []
@@ -84,9 +83,16 @@ def _sort_out(
         elif not ahead and not taken:
             if moved and is_ahead(name, old_cursor):
                 passed.append(file)
-            elif name.digits >= max(oldest, snapshot.known_from) or file.key in snapshot.awaited:  # awaited: also if the window shrank
+            elif name.digits >= oldest or file.key in snapshot.awaited:  # awaited: also if the window shrank
                 late.append(file)
     return pending, late, passed
+
+
+def late_from(state: TableState, snapshot: Snapshot, hours: float) -> str:
+    """The digits from which on a CDC file behind the cursor is taken as a late one. A person who moves the cursor on passes over what is
+    pending, not over what came late before that and nobody has seen: so the earlier of both cursors counts."""
+    cursors = {state.cursor, snapshot.cursor} if state.head else {state.cursor}
+    return max(min(window_start(each, hours) or "" for each in cursors), snapshot.known_from)
 
 
 def _check_once(state: TableState, snapshot: Snapshot, file: RawFile) -> None:

@@ -10,7 +10,7 @@ from glue_jobs.core.actions import Action, Rest, TakeLoad
 from glue_jobs.core.batch_plan import passed_by_cursor
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.raw_names import DIGITS, CdcName, RawFile, RawListing, cdc_name, is_transactions
+from glue_jobs.core.raw_names import DIGITS, CdcName, RawFile, RawListing, cdc_name, is_ahead, is_transactions
 from glue_jobs.core.record import MODIFIED, Generation, Input
 from glue_jobs.core.snapshot import Snapshot, loads_again
 from glue_jobs.core.state import TableState
@@ -120,10 +120,17 @@ def looks_back(state: TableState, snapshot: Snapshot, listing: RawListing) -> bo
     loads = _wanted_loads(state, snapshot, listing)
     if asks_reload(state, snapshot) or fresh_loads(snapshot, loads):
         return _is_again(snapshot, loads)
-    names = [name for name in map(cdc_name, snapshot.awaited) if name]
+    names = late_awaited(state, snapshot)
     if state.cursor != snapshot.cursor:
         names.append(cdc_name(state.cursor) or CdcName("", ""))
     return any(name.digits < snapshot.known_from for name in names)
+
+
+def late_awaited(state: TableState, snapshot: Snapshot) -> list[CdcName]:
+    """The CDC files that are pending again and not after the cursor, by their names."""
+    names = ((cdc_name(key), key) for key in snapshot.awaited)
+    cursor = cdc_name(state.cursor)
+    return [name for name, key in names if name and not is_ahead(name, cursor) and not state.skips(key)]
 
 
 def wants_all(state: TableState, snapshot: Snapshot, listing: RawListing) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from glue_jobs.core.raw_names import CdcName, RawFile, cdc_name, is_ahead, window_start
+from glue_jobs.core.batch_plan import late_from
+from glue_jobs.core.raw_names import CdcName, RawFile, cdc_name, is_ahead
 from glue_jobs.core.record import ChangeRecord
-from glue_jobs.core.replay import FULL_LOAD, INCREMENTAL, LATE
+from glue_jobs.core.replay import began_at
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.core.verify import DIFFERENCE, Finding
@@ -24,8 +25,8 @@ def never_taken(
     if not records:
         return []
     known = _known(head, records)
-    start, cursors = cdc_name(_began_at(records[0])), [cdc_name(cursor) for cursor in (head.cursor, state.cursor)]
-    window = max(window_start(state.cursor, window_hours) or "", head.known_from)
+    start, cursors = cdc_name(began_at(records[0])), [cdc_name(cursor) for cursor in (head.cursor, state.cursor)]
+    window = late_from(state, head, window_hours)
 
     def is_lacking(file: RawFile) -> bool:
         name = cdc_name(file.key)
@@ -43,7 +44,7 @@ def of_never_taken(state: TableState, head: Snapshot, records: Sequence[ChangeRe
         return []
     first, path = files[0], state.path
     what = f"{len(files)} that no change took, the first {first.base}, written {first.modified:%Y-%m-%d %H:%M} UTC"
-    cursor = _cursor_before(state, {*_known(head, records), _began_at(records[0])}, first)
+    cursor = _cursor_before(state, {*_known(head, records), began_at(records[0])}, first)
     # Without a key the rows of the files after it would be inserted once more.
     take = f"and all after it once more: set LastIncrementalFile of the table's item to {cursor} and run"
     take = take if state.primary_key else f"reload the table in DMS, then `dmslake reload {path.in_shell}`"
@@ -58,13 +59,6 @@ def _known(head: Snapshot, records: Iterable[ChangeRecord]) -> set[str]:
     for record in records:
         known.update(item.key for item in (*record.inputs, *record.context, *record.skipped))
     return known
-
-
-def _began_at(first: ChangeRecord) -> str:
-    """The cursor with which the changes began. What belongs to a load its generation says, whatever the cursor was."""
-    if first.kind == FULL_LOAD:
-        return ""
-    return first.cursor_before if first.kind in (INCREMENTAL, LATE) else first.cursor_after
 
 
 def _cursor_before(state: TableState, known: Iterable[str], file: RawFile) -> str:

@@ -50,6 +50,14 @@ def fold_of(read: Read, change: str) -> tuple[ChangeRecord, ...]:
     return tuple(reversed(found))
 
 
+def began_at(first: ChangeRecord) -> str:
+    """The cursor with which a fold began, whose first record is `first`: of files up to it the fold tells nothing. What belongs to a load
+    its generation says, whatever the cursor was."""
+    if first.kind == FULL_LOAD:
+        return ""
+    return first.cursor_before if first.kind in (INCREMENTAL, LATE) else first.cursor_after
+
+
 def steps_of(records: Sequence[ChangeRecord]) -> list[tuple[ChangeRecord, ...]]:
     """The fold in steps: batches that follow on each other with the same columns and key are one, each other change is one."""
     steps: list[tuple[ChangeRecord, ...]] = []

@@ -306,17 +306,9 @@ def layout_of(wish: SnapshotWish) -> str:
 
 
 def unreferenced(manifests: Iterable[Manifest], used: set[str], keep: int, mine: Version) -> list[Manifest]:
-    """The versions that go: older than the newest `keep`, older than this run's, and in no location of the catalog. Oldest first.
-
-    Dated by the run the newest of each day stays: its run may have committed it, and have yet to place the day's partition.
-    """
+    """The versions that go: older than the newest `keep`, older than this run's, and not among the `used` ones. Oldest first."""
     newest = sorted(manifests, key=lambda manifest: (manifest.version.fence, manifest.version.name), reverse=True)
-    of_day: dict[str, str] = {}
-    for each in newest:
-        if each.layout == BY_RUN_DATE:
-            of_day.setdefault(each.run_date, each.version.name)
-    kept = used.union(of_day.values())
-    old = [each for each in newest[max(1, keep) :] if each.version.name not in kept and each.version.fence < mine.fence]
+    old = [each for each in newest[max(1, keep) :] if each.version.name not in used and each.version.fence < mine.fence]
     return old[::-1]
 
 

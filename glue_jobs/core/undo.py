@@ -179,10 +179,10 @@ def plan_undo(
     wish: Wish,
     *,
     left: bool = False,
-    older: Mapping[str, Input] | None = None,
+    older: Older | None = None,
 ) -> UndoPlan:
     """The plan to give the table the state of `goal`. since: all records after the goal's, the head's first. left: changes stay undone.
-    older: `older_inputs` of the goal, needed where `asks_older`."""
+    older: what the goal's changes took, needed where `asks_older`."""
     goal = replace(goal, generation=_with_left_out(goal.generation, head.generation))
     roots = {root(file) for file in head.files.values()}
     wanted = {root(file) for file in goal.files.values()}
@@ -247,19 +247,34 @@ def asks_older(goal: Snapshot, since: Iterable[ChangeRecord]) -> bool:
     return any((name := cdc_name(item.key)) is not None and name.digits < goal.known_from for item in items)
 
 
-def older_inputs(records: Iterable[ChangeRecord]) -> dict[str, Input]:
-    """The raw files that changes took or passed over. records: those that the goal's rows come from, oldest first."""
-    return {item.key: item for record in records for item in (*record.inputs, *record.context, *record.skipped)}
+@dataclass(frozen=True)
+class Older:
+    """What the records tell of the CDC files from before the goal's `known_from`: those that its changes took or passed over. since: of
+    files up to this cursor they tell nothing, as of those that an adopted table had."""
+
+    inputs: Mapping[str, Input]
+    since: str = ""
+
+    @classmethod
+    def of(cls, records: Iterable[ChangeRecord], since: str) -> Older:
+        """records: those that the goal's rows come from, oldest first."""
+        took = {item.key: item for record in records for item in (*record.inputs, *record.context, *record.skipped)}
+        return cls(took, since)
+
+    def tells_of(self, name: CdcName) -> bool:
+        return is_ahead(name, cdc_name(self.since))
 
 
-def _is_pending(state: TableState, goal: Snapshot, item: Input, older: Mapping[str, Input] | None) -> bool:
+def _is_pending(state: TableState, goal: Snapshot, item: Input, older: Older | None) -> bool:
     """Whether a run will take the raw file when the table is in the goal's state."""
-    known = goal.applied.get(item.key) or goal.skipped.get(item.key) or (older or {}).get(item.key)
+    known = goal.applied.get(item.key) or goal.skipped.get(item.key)
     known = known or next((load for load in goal.generation.loads if load.key == item.key), None)
     name = cdc_name(item.key)
+    is_known = name is None or name.digits >= goal.known_from or is_ahead(name, cdc_name(goal.cursor))
+    if not is_known and name is not None and older is not None:
+        known, is_known = older.inputs.get(item.key), older.tells_of(name)
     if (known and item.matches(known.etag)) or leaves_out(state, goal.generation, item.key, item.etag):
         return False
-    is_known = name is None or older is not None or name.digits >= goal.known_from or is_ahead(name, cdc_name(goal.cursor))
     return is_known and _is_of(item.key, goal.generation)
 
 

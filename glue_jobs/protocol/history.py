@@ -157,9 +157,9 @@ def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord, thorough: bool = 
 
     Only converge does either, and only for a change that landed. An erase may do neither, and leaves a mark that it removes. A change
     that takes back a lost one leaves no trace: what it adds was there before, and what it supersedes may never have been.
-    All of them are looked at: who was killed may have completed any, and versions and markers expire.
-    thorough: a change that only removed files was published too where none of them is visible. That tells only of one that no later change
-    was built on: what it removes was visible before it.
+    All uploaded ones are looked at: who was killed may have completed any.
+    thorough: and all superseded ones, since versions and markers expire; a change that only removed files was published too where none of
+    them is visible. That tells only of one that no later change was built on: what it removes was visible before it.
     """
     if record.staged:
         return False  # if it was committed, that change has a record of its own
@@ -171,7 +171,7 @@ def _was_published(s3: Any, lake: S3Uri, record: ChangeRecord, thorough: bool = 
     if not uploaded and record.erased and _is_marked(s3, lake, record.id, REMOVING):
         return True
     paths = uploaded or record.superseded
-    keys = [lake.key + path for path in paths]
+    keys = [lake.key + path for path in (paths if uploaded or thorough else paths[:1])]
     seen = versions_of(s3, lake.bucket, keys).values()
     if uploaded:
         return any(versions.data or versions.marked for versions in seen)

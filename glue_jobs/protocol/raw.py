@@ -15,21 +15,11 @@ from glue_jobs.aws.objects import list_files
 from glue_jobs.aws.pages import iter_passing, list_passing
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.load_plan import asks_reload, wants_all
+from glue_jobs.core.load_plan import asks_reload, late_awaited, wants_all
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_gone import gone_text, is_left_alone, may_be_truncate
 from glue_jobs.core.raw_layout import next_after, old_transactions, passed_over, shows_folders, without
-from glue_jobs.core.raw_names import (
-    TRANSACTIONS,
-    CdcName,
-    RawFile,
-    RawListing,
-    cdc_name,
-    classify,
-    is_transactions,
-    window_start,
-    with_transactions,
-)
+from glue_jobs.core.raw_names import TRANSACTIONS, CdcName, RawFile, RawListing, classify, is_transactions, window_start, with_transactions
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TRUNCATE, TableState
 from glue_jobs.core.verify import NOTE, Finding
@@ -62,7 +52,7 @@ def _window(state: TableState, snapshot: Snapshot, limits: Limits) -> str | None
         return None
     hours = state.window_hours(limits.late_window_hours)
     starts = [window_start(cursor, hours) for cursor in (state.cursor, snapshot.cursor)]
-    starts += [name.digits for name in map(cdc_name, snapshot.awaited) if name and name.digits < snapshot.known_from]
+    starts += [name.digits for name in late_awaited(state, snapshot) if name.digits < snapshot.known_from]
     return None if None in starts else min(text for text in starts if text is not None)
 
 

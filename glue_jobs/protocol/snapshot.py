@@ -22,9 +22,9 @@ in between may have removed them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from botocore.exceptions import ClientError
@@ -61,6 +61,7 @@ from glue_jobs.core.verify import CatalogTable
 
 THREADS = 16
 TURNS = 5  # looks at who is current, after the partitions
+PLACING = timedelta(hours=1)  # a run takes at most from its manifest to its partition: seconds, but for a catalog that is busy
 
 
 class SnapshotWorker(Protocol):
@@ -286,7 +287,10 @@ def _complete(s3: Any, folder: S3Uri, made: Manifest) -> Manifest:
 
 
 def _prune(clients: Clients, wish: SnapshotWish, mine: Version) -> tuple[str, ...]:
-    """Remove whole old versions that no location in the catalog lies in; their names. Damaged manifests are left alone."""
+    """Remove whole old versions that no location in the catalog lies in; their names. Damaged manifests are left alone.
+
+    Dated by the run, young ones stay too: the run of another day may have committed one, and have yet to place the day's partition.
+    """
     table = read_table(clients.glue, wish.database, wish.name)
     if table is None:
         return ()
@@ -295,8 +299,10 @@ def _prune(clients: Clients, wish: SnapshotWish, mine: Version) -> tuple[str, ..
     locations = (table.location, *(part.location for part in table.partitions), *named)
     used = {version_of(location, wish.folder) for location in locations}
     s3, folder = clients.s3, wish.folder
-    manifests = _manifests(s3, folder)
-    old = unreferenced(manifests, used, wish.keep, mine)
+    written = _manifests(s3, folder)
+    now = max((at for _, at in written), default=None)  # by S3's clock: this run's own is the last, or nearly
+    young = {each.version.name for each, at in written if now and each.layout == BY_RUN_DATE and now - at < PLACING}
+    old = unreferenced([each for each, _ in written], used | young, wish.keep, mine)
     for manifest in old:
         keys = [folder.key + file.path for file in manifest.written]
         hide(s3, folder.bucket, keys)
@@ -304,7 +310,8 @@ def _prune(clients: Clients, wish: SnapshotWish, mine: Version) -> tuple[str, ..
     return tuple(manifest.version.name for manifest in old)
 
 
-def _manifests(s3: Any, folder: S3Uri) -> Sequence[Manifest]:
+def _manifests(s3: Any, folder: S3Uri) -> list[tuple[Manifest, datetime]]:
+    """Each with the time when it was written."""
     found = []
     for file in list(list_files(s3, folder.bucket, folder.key + RUNS)):
         try:
@@ -314,5 +321,5 @@ def _manifests(s3: Any, folder: S3Uri) -> Sequence[Manifest]:
                 raise
             continue
         if manifest is not None and folder.key + manifest.version.manifest == file.key:
-            found.append(manifest)
+            found.append((manifest, file.modified))
     return found

@@ -22,10 +22,10 @@ from glue_jobs.core.errors import CommitRefused, UsageError, blocked
 from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import ChangeRecord, Counts, DataFile
-from glue_jobs.core.replay import fold_of
+from glue_jobs.core.replay import began_at, fold_of
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
-from glue_jobs.core.undo import UndoPlan, Wish, asks_older, older_inputs, plan_undo, root, rows_apart, undone_tail
+from glue_jobs.core.undo import Older, UndoPlan, Wish, asks_older, plan_undo, root, rows_apart, undone_tail
 from glue_jobs.core.verify import change_in_name
 from glue_jobs.core.work import Work
 from glue_jobs.protocol.history import read_snapshot, snapshot_of
@@ -63,7 +63,7 @@ def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str
     since = tuple(lineage.back(after=goal_id))
     undone, redone = rows_apart(lineage, head.stands_for, goal.stands_for)
     left = wish.reapply is not None and len(redone) < len(undone_tail(lineage, lineage(head.change)))
-    older = older_inputs(fold_of(lineage, goal.stands_for)) if asks_older(goal, since) else None
+    older = _older(lineage, goal) if goal_id and asks_older(goal, since) else None
     plan = plan_undo(state, head, goal, since, undone, redone, wish, left=left, older=older)
     if wish.skip and goal.is_empty and not plan.is_nothing:
         raise UsageError(
@@ -84,6 +84,11 @@ def prepare(s3: Any, state: TableState, head: Snapshot, wish: Wish, goal_id: str
     if not state.publishing:  # else what is yet to be hidden is visible
         _check_hidden(state, (*sources.values(), *history.sources.values()))
     return Prepared(plan, sources, history)
+
+
+def _older(lineage: Lineage, goal: Snapshot) -> Older:
+    records = fold_of(lineage, goal.stands_for)
+    return Older.of(records, began_at(records[0]))
 
 
 def roll_back(wish: Wish, dry_run: bool = False, from_change: str = "") -> Act:

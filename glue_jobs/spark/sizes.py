@@ -11,7 +11,7 @@ from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_file import RawHead, read_raw
 
-SAMPLE_ROWS = 10_000  # about so many are looked at, of a Parquet file those of a row group at most
+SAMPLE_ROWS = 10_000  # about so many are looked at
 
 
 def expected_bytes(place: Place, shape: Shape, heads: Sequence[RawHead]) -> float:
@@ -23,7 +23,7 @@ def expected_bytes(place: Place, shape: Shape, heads: Sequence[RawHead]) -> floa
     sink = io.BytesIO()
     writer = DataFileWriter(sink, shape.file_schema, compression=place.compression, dictionary=True)
     sampled = 0
-    for table in _first_rows(place, shape, largest):
+    for table in _rows(place, shape, largest):
         writer.write(table.select([column.name for column in shape.file_schema]))
         sampled += table.num_rows
         if sampled >= SAMPLE_ROWS:
@@ -32,12 +32,7 @@ def expected_bytes(place: Place, shape: Shape, heads: Sequence[RawHead]) -> floa
     return sink.tell() / max(1, sampled) * rows
 
 
-def _first_rows(place: Place, shape: Shape, head: RawHead) -> Iterator[pa.Table]:
-    """The rows of the file's first row group that has any."""
+def _rows(place: Place, shape: Shape, head: RawHead) -> Iterator[pa.Table]:
+    """The file's rows; a row group at a time, so that none is fetched that is not asked for."""
     for group in range(head.schema.row_groups):
-        found = False
-        for table in read_raw(place, head, columns=shape.schema, row_groups=(group,)):
-            found = found or table.num_rows > 0
-            yield table
-        if found:
-            return
+        yield from read_raw(place, head, columns=shape.schema, row_groups=(group,))

@@ -437,6 +437,8 @@ def test_repartition_by_no_column_of_the_table_is_refused(served: World, dmslake
         ("reapply", "PATH", ""),
         ("run", ""),
         ("run", "PATH", " , "),
+        ("run", "\r"),
+        ("reapply", "PATH", "\r"),
         ("run", "", "--dry-run"),
         ("plan", ""),
         ("verify", "", "--repair"),

@@ -436,6 +436,12 @@ def test_a_table_outside_of_the_scope_may_have_the_same_catalog_name(world: Worl
 
     assert [str(state.path) for state in gathered.others] == [str(US)]
     assert [table.action for table in plan_run(gathered).tables] == ["load"]
+    # Nor does it become one of this scope by an unfinished step, which any run may finish.
+    world.table.set_attributes(str(US), {"CatalogPending": HEAD})
+    for question in ({"keys": (str(ORDERS),)}, {"everything": True, "keys": (str(ORDERS),)}):
+        gathered = look(world, **question)
+        assert ([table.action for table in plan_run(gathered).tables], gathered.siblings) == (["load"], ())
+    assert [table.action for table in plan_run(look(world, str(ORDERS))).tables] == ["load"]
 
 
 def test_tables_without_source_are_in_every_scope(world: World) -> None:

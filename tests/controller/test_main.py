@@ -158,7 +158,7 @@ def test_environment_stands_behind_arguments() -> None:
     assert (settings.lake, settings.raw) == ("s3://a-lake/", "s3://raw-bucket/")
 
 
-@pytest.mark.parametrize("path", ["", " ", " , "])
+@pytest.mark.parametrize("path", ["", " ", " , ", "\t"])
 def test_an_empty_path_is_not_all_tables(path: str) -> None:
     """As of a variable that is not set."""
     with pytest.raises(UsageError, match="--path is empty"):

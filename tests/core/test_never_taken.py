@@ -53,6 +53,7 @@ def days_of(found: list[RawFile]) -> list[int]:
         (head_of(skipped={key(10): Input(key(10), "e")}), state_of(), LOADED, [2]),
         (head_of(awaited={key(10): Input(key(10), "e")}), state_of(), LOADED, [2]),
         (head_of(), state_of(cursor=5), LOADED, [2]),  # moved back by a person: what follows is pending
+        (head_of(), state_of(cursor=25, Head="0000000001-000001-0badcafe"), LOADED, [2, 10]),  # moved on: 19 is late all the same
         (head_of(generation=Generation(1, (), "20240505")), state_of(), LOADED, [10]),
         (head_of(), state_of(), (change("adopt", cursor_after=f"raw/{key(4)}"), LOADED[1]), [10]),
         (head_of(), state_of(), (change("incremental", 20, cursor_before=f"raw/{key(10)}"),), []),

@@ -14,7 +14,6 @@ from glue_jobs.core.raw_names import RawFile, classify
 from glue_jobs.core.record import Counts, DataFile, Input
 from glue_jobs.core.schema import Column
 from glue_jobs.core.snapshot_plan import (
-    BY_RUN_DATE,
     Manifest,
     Version,
     count_files,
@@ -210,16 +209,6 @@ def test_the_newest_and_those_in_use_are_kept() -> None:
     assert gone(1, {"v5", "v2"}, 5) == ["v1", "v3", "v4"]
     assert gone(1, {"v3"}, 3) == ["v1", "v2"]
     assert gone(9, set(), 5) == []
-
-
-def test_the_newest_version_of_a_day_stays() -> None:
-    """Whether the catalog says so or not: two days are made side by side, and one run may stand between its commit and its partition."""
-    days = ["01", "02", "01", "03", "02"]
-    versions = [
-        manifest(version=Version(f"v{fence}", fence), layout=BY_RUN_DATE, run_date=f"2024-05-{day}") for fence, day in enumerate(days)
-    ]
-
-    assert [each.version.name for each in unreferenced(versions, set(), 1, Version("v4", 4))] == ["v0", "v1"]
 
 
 def test_inputs_of_a_manifest_say_what_was_counted() -> None:

@@ -16,7 +16,7 @@ from glue_jobs.core.ids import ChangeId
 from glue_jobs.core.partitioning import PartitionField, parse_partition_key, partition_key_text
 from glue_jobs.core.record import ChangeRecord, DataFile, Generation, Input
 from glue_jobs.core.snapshot import Snapshot, apply
-from glue_jobs.core.undo import UndoPlan, Wish, asks_older, older_inputs, parse_to, plan_undo, rows_apart, rows_path, undone_tail
+from glue_jobs.core.undo import Older, UndoPlan, Wish, asks_older, parse_to, plan_undo, rows_apart, rows_path, undone_tail
 from tests.core.records import minimal
 from tests.core.tables import cdc, cdc_key, cursor, listing_of, load, loaded, plan, state_of, taken
 
@@ -199,12 +199,16 @@ def test_what_was_taken_from_long_before_is_awaited_where_the_goal_lacks_it() ->
     since = [batch(3, taken(three)), batch(2, taken(one), taken(two))]
 
     assert (asks_older(goal, since), asks_older(goal, since[:1])) == (True, False)
-    head = loaded([one, two, three], at=60 * 24 * 9)
-    made = plan_undo(
-        state_of(head), head, goal, since, (), (), Wish(to="previous"), older=older_inputs([batch(1, taken(two), taken(three))])
-    )
+    head, took = loaded([one, two, three], at=60 * 24 * 9), [batch(1, taken(two), taken(three))]
 
-    assert [item.key for item in made.awaited] == [one.key]
+    def awaited(goal: Snapshot, since_cursor: str = "") -> list[str]:
+        made = plan_undo(state_of(head), head, goal, since, (), (), Wish(to="previous"), older=Older.of(took, since_cursor))
+        return [item.key for item in made.awaited]
+
+    assert awaited(goal) == [one.key]
+    assert awaited(goal, cursor(1)) == [], "an adopted table may have had it"
+    # In the middle of a replay: what comes after the goal's cursor is to be applied again, though it was once.
+    assert awaited(replace(goal, applied={}, cursor=cursor(1))) == [one.key, two.key, three.key]
 
 
 def test_nothing_waits_for_transactions_without_a_row() -> None:

@@ -182,8 +182,8 @@ def test_a_time_is_dated_by_its_day(make: Make) -> None:
         assert (error.code, "'soon'" in error.message, bad in error.message) == ("no-date", True, True)
 
 
-def test_by_run_date_each_day_has_its_own_full_snapshot(orders: SnapshotTable) -> None:
-    """A rerun of a day replaces that day and no other."""
+def test_by_run_date_each_day_has_its_own_full_snapshot(orders: SnapshotTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rerun of a day replaces that day and no other. What it replaces is removed once no run can be about to place it."""
     orders.take(layout="dated", run_date="2900-01-01")
     first = orders.partitions()
     orders.put(cdc(2), [("D", (3, None, None), "2024-05-02 00:00:00")])
@@ -196,6 +196,9 @@ def test_by_run_date_each_day_has_its_own_full_snapshot(orders: SnapshotTable) -
     assert (list(first), both["2900-01-01"], last["2900-01-01"]) == (["2900-01-01"], first["2900-01-01"], first["2900-01-01"])
     assert [[row["id"] for row in orders.rows(f"2900-01-0{number}")] for number in (1, 2)] == [[1, 3, 4], [4]]
     assert last["2900-01-02"] != both["2900-01-02"]
+    assert len(orders.versions()) == 3
+    monkeypatch.setattr("glue_jobs.protocol.snapshot.PLACING", timedelta(0))
+    orders.take(layout="dated", run_date="2900-01-02", keep="1", full="true")
     assert len(orders.versions()) == 2
 
 

@@ -150,7 +150,19 @@ def test_a_held_lease_and_denied_access_have_their_exit_codes(
 
     assert (held.code, refused.code, table.item()["Head"]) == (4, 3, before)
     assert f"another run works on {path}" in held.err
-    assert "PutObject" in refused.err
+    assert ("PutObject" in refused.err, '"phase"' in refused.err) == (True, False)
+
+
+def test_a_defect_of_ours_leaves_its_trace(past_world: PastWorld, lake_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a command's run no log is kept; what ended it is printed, or nobody could mend it."""
+    table = past_world.loaded()
+    before = table.item()["Head"]
+    monkeypatch.setattr("glue_jobs.protocol.commit.write_record", lambda *_: 1 / 0)
+
+    done = lake_command("update", str(table.path), "--row", '{"id": 1, "name": "x"}')
+
+    assert (done.code, table.item()["Head"]) == (1, before)
+    assert ("ZeroDivisionError" in done.err, '"trace"' in done.err) == (True, True)
 
 
 @pytest.mark.parametrize("words", [(), ("--output", "json")])

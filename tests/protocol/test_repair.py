@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from glue_jobs.core.errors import DmslakeError
+from glue_jobs.core.history_table import history_lake
+from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.record import stands_for
 from glue_jobs.core.undo import root
 from glue_jobs.protocol.converge import abort_uploads
 from glue_jobs.protocol.repair import preview_repair
+from glue_jobs.protocol.restore import copy_files
 from glue_jobs.protocol.verify import Place
 from tests.lake import LakeTable
 from tests.protocol.conftest import TableMaker
@@ -388,3 +392,28 @@ def test_a_repair_that_dies_is_done_by_the_next(mended: LakeTable, wire: Wire, m
 
     assert mended.rows() == ROWS
     assert repairs(mended) == before + 1
+
+
+def test_a_copy_of_the_history_table_that_fails_leaves_none_of_the_lake(make_table: TableMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lake's copies are made first; the next repair makes both."""
+    table = make_table(COLUMNS, partition_key="shop")
+    table.edit(History="true")
+    sell(table)
+    s3, bucket = table.clients.s3, table.out_path.bucket
+    for folder in (table.out_path, history_lake(table.out_path)):
+        for entry in s3.list_objects_v2(Bucket=bucket, Prefix=folder.key).get("Contents", ()):
+            s3.delete_object(Bucket=bucket, Key=entry["Key"])
+    copied: list[str] = []
+
+    def fails(s3: Any, lake: S3Uri, *given: Any) -> Any:
+        copied.append(str(lake))
+        if lake == history_lake(table.out_path):
+            raise DmslakeError("no", "access-denied")
+        return copy_files(s3, lake, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("glue_jobs.protocol.repair.copy_files", fails)
+        done = table.repair()
+
+    assert (done.code, len(copied), table.open_uploads()) == (1, 2, [])
+    assert (table.repair().code, table.verify()) == (0, [])

@@ -15,6 +15,7 @@ from controller.doctor.looks import not_checked
 ENFORCED = "BucketOwnerEnforced"
 VERSION_DELETE = "s3:DeleteObjectVersion"
 PRINCIPAL = "aws:principalarn"
+ALL = "*"
 NOT_THOSE = ("ArnNotEquals", "ArnNotLike", "StringNotEquals", "StringNotLike")
 Statement = Mapping[str, Any]
 
@@ -25,6 +26,14 @@ class Wanted:
 
     partition: str = "aws"
     erase_role: str = ""
+
+
+@dataclass(frozen=True)
+class _Erase:
+    """Who removes versions, and of which keys: the ARN of the role, and that of the lake's folder with its slash."""
+
+    role: str
+    folder: str
 
 
 def policy_findings(bucket: Bucket, wanted: Wanted) -> list[Finding]:
@@ -39,10 +48,11 @@ def policy_findings(bucket: Bucket, wanted: Wanted) -> list[Finding]:
         what = "requests without TLS are taken, and could be read on their way"
         found.append(Finding(WARNS, check, bucket.where, what, "a Deny where aws:SecureTransport is false", "none"))
         statements = [*statements, _tls_only(bucket, wanted.partition)]
-    if wanted.erase_role and any(_stops(statement, wanted.erase_role) for statement in statements):
+    erase = _Erase(wanted.erase_role, f"arn:{wanted.partition}:s3:::{bucket.name}/{bucket.uri.key}")
+    if erase.role and any(_stops(statement, erase) for statement in statements):
         what = "`dmslake erase` is refused when it removes versions: the policy lets other roles do that, or none"
-        found.append(Finding(WARNS, check, bucket.where, what, f"an exception for {wanted.erase_role}", f"a Deny of {VERSION_DELETE}"))
-        statements = [_with_exception(statement, wanted.erase_role) for statement in statements]
+        found.append(Finding(WARNS, check, bucket.where, what, f"an exception for {erase.role}", f"a Deny of {VERSION_DELETE}"))
+        statements = [_with_exception(statement, erase) for statement in statements]
     fix = aws_line("s3api", "put-bucket-policy", bucket=bucket.name, policy=json.dumps({**policy, "Statement": statements}))
     return [replace(finding, fix=fix) for finding in found] or [Finding(FINE, check, bucket.where, found="TLS only")]
 
@@ -82,8 +92,10 @@ def _tls_only(bucket: Bucket, partition: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _stops(statement: Statement, role: str) -> bool:
-    """Whether the statement denies the role to delete versions, as far as it depends on who asks and on nothing else."""
+def _stops(statement: Statement, erase: _Erase) -> bool:
+    """Whether the statement denies the role to delete versions, as far as it depends on who asks and of what, and on nothing else."""
+    if not (_is_for(statement, erase.role) and _is_about(statement, erase.folder)):
+        return False
     actions = [str(action).lower() for action in listed(statement.get("Action"))]
     if statement.get("Effect") != "Deny" or not any(fnmatch.fnmatchcase(VERSION_DELETE.lower(), action) for action in actions):
         return False
@@ -91,16 +103,45 @@ def _stops(statement: Statement, role: str) -> bool:
     exceptions = [value for operator in NOT_THOSE for name, value in condition.get(operator, {}).items() if name.lower() == PRINCIPAL]
     if len(exceptions) != sum(len(names) for names in condition.values()):
         return False
-    return not any(fnmatch.fnmatchcase(role, str(pattern)) for value in exceptions for pattern in listed(value))
+    return not any(fnmatch.fnmatchcase(erase.role, str(pattern)) for value in exceptions for pattern in listed(value))
 
 
-def _with_exception(statement: Statement, role: str) -> Statement:
+def _is_for(statement: Statement, role: str) -> bool:
+    """Whether the statement is about what the role asks for: it is named itself, with its account or with everybody, or not left out."""
+    if "NotPrincipal" in statement:
+        return not {role, ALL} & _principals(statement["NotPrincipal"])
+    parts = role.split(":")
+    account = {":".join([*parts[:5], "root"]), *parts[4:5]}  # its root, or its number alone: to S3 all principals of the account
+    return bool({role, ALL, *account} & _principals(statement.get("Principal")))
+
+
+def _principals(value: Any) -> set[str]:
+    """Those of AWS: ARNs, numbers of accounts, * for everybody. Services, and who came from elsewhere, are no role of ours."""
+    return {str(name) for name in listed(value.get("AWS") if isinstance(value, Mapping) else value)}
+
+
+def _is_about(statement: Statement, folder: str) -> bool:
+    """Whether the statement is about a key below the folder."""
+    if "NotResource" in statement:
+        patterns = [str(pattern) for pattern in listed(statement["NotResource"])]
+        return not any(pattern.endswith("*") and _fits(folder, pattern) for pattern in patterns)
+    # A pattern fits some text that begins with the folder's where a beginning of the pattern fits the folder's.
+    patterns = [str(pattern) for pattern in listed(statement.get("Resource"))]
+    return any(_fits(folder, pattern[:end]) for pattern in patterns for end in range(len(pattern) + 1))
+
+
+def _fits(text: str, pattern: str) -> bool:
+    """By the wildcards of policies, * and ?: a bracket is none there."""
+    return fnmatch.fnmatchcase(text, pattern.replace("[", "[[]"))
+
+
+def _with_exception(statement: Statement, erase: _Erase) -> Statement:
     """The statement, with an exception for the role if it stops it."""
-    if not _stops(statement, role):
+    if not _stops(statement, erase):
         return statement
     condition: Mapping[str, Mapping[str, Any]] = statement.get("Condition") or {"ArnNotEquals": {"aws:PrincipalArn": []}}
     mended = {
-        operator: {name: [*listed(value), role] if name.lower() == PRINCIPAL else value for name, value in names.items()}
+        operator: {name: [*listed(value), erase.role] if name.lower() == PRINCIPAL else value for name, value in names.items()}
         for operator, names in condition.items()
     }
     return {**statement, "Condition": mended}

@@ -17,7 +17,7 @@ NO_BUCKET = ("NoSuchBucket", "404")
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket and a folder of it, by what AWS answers. role: raw or lake. sample: one byte of the folder's first object."""
+    """A bucket and a folder of it, by what AWS answers. role: raw or lake. sample: the folder's first file, one byte of it read."""
 
     role: str
     uri: S3Uri
@@ -79,17 +79,19 @@ def _region(s3: Any, bucket: str) -> str:
 
 
 def _sample(s3: Any, uri: S3Uri) -> str:
-    """The key of the folder's first object, one byte of which was read; '' if there is none."""
-    found = s3.list_objects_v2(Bucket=uri.bucket, Prefix=uri.key, MaxKeys=1).get("Contents", [])
-    for entry in found:
-        if entry["Size"]:
-            s3.get_object(Bucket=uri.bucket, Key=entry["Key"], Range="bytes=0-0")["Body"].read()
-        return str(entry["Key"])
-    return ""
+    """The key of the folder's first object with bytes, one of which was read; '' if the listing's first page has none.
+
+    An empty object says nothing: mostly it is the mark of a folder, which stands before all that lies in it.
+    """
+    page = s3.list_objects_v2(Bucket=uri.bucket, Prefix=uri.key).get("Contents", [])
+    key = next((str(entry["Key"]) for entry in page if entry["Size"]), "")
+    if key:
+        s3.get_object(Bucket=uri.bucket, Key=key, Range="bytes=0-0")["Body"].read()
+    return key
 
 
-def bucket_findings(bucket: Bucket, region: str) -> list[Finding]:
-    """What holds for both buckets. region: that of the requests, in which the jobs run."""
+def bucket_findings(bucket: Bucket, region: str, has_jobs: bool = False) -> list[Finding]:
+    """What holds for both buckets. region: that of the requests, in which the jobs run. has_jobs: whether some are there."""
     check = f"{bucket.role}-bucket"
     if bucket.region.missing:
         fix = aws_line("s3", "mb", bucket.where)
@@ -98,7 +100,7 @@ def bucket_findings(bucket: Bucket, region: str) -> list[Finding]:
         ]
     if not bucket.is_there:
         return [_unreachable(bucket, check)]
-    return [*_reading(bucket, check), *_in_region(bucket, region), *_public(bucket)]
+    return [*_reading(bucket, check), *_in_region(bucket, region, has_jobs), *_public(bucket)]
 
 
 def _unreachable(bucket: Bucket, check: str) -> Finding:
@@ -119,13 +121,17 @@ def _reading(bucket: Bucket, check: str) -> list[Finding]:
     return [Finding(WARNS, check, str(bucket.uri), what, sample.permission, error.message, todo=error.todo)]
 
 
-def _in_region(bucket: Bucket, region: str) -> list[Finding]:
+def _in_region(bucket: Bucket, region: str, has_jobs: bool) -> list[Finding]:
+    """Where jobs are there, another region in this shell would only lose sight of them."""
     check, found = f"{bucket.role}-region", str(bucket.region.answer or "")
     if bucket.region.is_unknown:
         return [not_checked(bucket.region, check, bucket.where)]
     if not found or found == region:
         return [Finding(FINE, check, bucket.where, found=found or region)]
     what = "every byte crosses regions, which is slow and billed"
+    if has_jobs:
+        todo = f"the jobs run in {region}: give them a bucket there, or deploy the stack in {found}"
+        return [Finding(WARNS, check, bucket.where, what, region, found, todo=todo)]
     return [Finding(WARNS, check, bucket.where, what, region, found, f"export AWS_REGION={found}")]
 
 

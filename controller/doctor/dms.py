@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from controller.doctor.dms_tasks import Task, read_config, read_task, task_findings
@@ -75,8 +76,15 @@ def _prefix(endpoint: Mapping[str, Any]) -> str:
     return folder + "/" if folder else ""
 
 
-def dms_findings(facts: DmsFacts, scope: RawScope) -> list[Finding]:
-    """Each endpoint's settings, then the tasks."""
+def known_images(tables: Seen, scope: RawScope) -> set[str]:
+    """The names of before images that each table of the scope which is kept up looks for, as its item's BeforeImagePrefix has them."""
+    states = [state for state in (tables.answer.states if tables.answer else ()) if state.active and state.has_source]
+    named = [state.before_images for state in states if scope.has(state.path)]
+    return {pattern for pattern in (named[0] if named else ()) if all(pattern in each for each in named)}
+
+
+def dms_findings(facts: DmsFacts, scope: RawScope, patterns: Collection[str] = (), is_local: bool = False) -> list[Finding]:
+    """Each endpoint's settings, then the tasks. patterns: see known_images. is_local: whether the jobs run here, with this shell's raw."""
     if facts.endpoints.is_unknown:
         return [not_checked(facts.endpoints, CHECK, WHERE)]
     endpoints: Sequence[Mapping[str, Any]] = facts.endpoints.answer
@@ -84,18 +92,27 @@ def dms_findings(facts: DmsFacts, scope: RawScope) -> list[Finding]:
         return [Finding(FINE, CHECK, WHERE, found=f"no endpoint of this account and region writes to {scope}")]
     unknown = [not_checked(seen, "dms-task", WHERE) for seen in (facts.tasks, facts.configs) if seen.is_unknown]
     leaves_files = bool(unknown) or any(task.leaves_files for task in facts.known)
-    found = [finding for endpoint in endpoints for finding in (*_folder(endpoint, scope), *endpoint_findings(endpoint, leaves_files))]
+    found = [
+        finding for endpoint in endpoints for finding in (*_folder(endpoint, scope, is_local), *endpoint_findings(endpoint, leaves_files))
+    ]
     names = ", ".join(str(endpoint["EndpointIdentifier"]) for endpoint in endpoints)
     found = found or [Finding(FINE, CHECK, f"DMS endpoint {names}", found="no setting that hurts")]
-    return [*found, *unknown, *(task_findings(facts.known) if facts.known or not unknown else [])]
+    return [*found, *unknown, *(task_findings(facts.known, patterns) if facts.known or not unknown else [])]
 
 
-def _folder(endpoint: Mapping[str, Any], scope: RawScope) -> list[Finding]:
-    """A BucketFolder that is not the raw folder puts the schemas higher or lower than they are looked for."""
+def _folder(endpoint: Mapping[str, Any], scope: RawScope, is_local: bool) -> list[Finding]:
+    """A BucketFolder that is not the raw folder puts the schemas higher or lower than they are looked for.
+
+    Jobs on Glue have the raw folder, and their roles the rights to it, from their stack: another one in this shell alone mends nothing.
+    """
     prefix = _prefix(endpoint)
     if prefix == scope.prefix:
         return []
     where = f"DMS endpoint {endpoint['EndpointIdentifier']}"
     what = "schemas are looked for right below the raw folder: those of this endpoint lie higher or lower"
-    fix = f"export DMSLAKE_RAW=s3://{scope.bucket}/{prefix}"
-    return [Finding(WARNS, CHECK, where, what, f"BucketFolder={scope.prefix.rstrip('/')}", f"BucketFolder={prefix.rstrip('/')}", fix)]
+    expected, found = f"BucketFolder={scope.prefix.rstrip('/')}", f"BucketFolder={prefix.rstrip('/')}"
+    if is_local:
+        fix = f"export DMSLAKE_RAW={shlex.quote(str(replace(scope, prefix=prefix)))}"
+        return [Finding(WARNS, CHECK, where, what, expected, found, fix)]
+    todo = f"set {expected} in the endpoint and load again; or, as long as no table was loaded, deploy with --parameter RawPrefix={prefix}"
+    return [Finding(WARNS, CHECK, where, what, expected, found, todo=f"{todo} --allow-replacement (docs/deploy.md)")]

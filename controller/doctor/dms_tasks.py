@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from controller.doctor.finding import FINE, WARNS, Finding, aws_line
+from controller.doctor.image_rules import ANY, IMAGES, image_rules, in_item, pattern_of, with_images, without_images
+from glue_jobs.core.dms_columns import BEFORE_IMAGES, BEFORE_PREFIX
 
 CHECK = "dms-task"
 STANDING = ("failed", "stopped")
-IMAGES = "add-before-image-columns"
-IMAGE_PREFIX = "BI_"  # the one that the jobs look for
+LOAD, CHANGES, BOTH = "full-load", "cdc", "full-load-and-cdc"
+LOADED = "FULL_LOAD_ONLY_FINISHED"  # why a task of kind full-load stops that has done its work
 LEAVES_FILES = "DO_NOTHING"
 
 
 @dataclass(frozen=True)
 class Task:
-    """A replication task, or a serverless replication (which has a config instead, and its state elsewhere: status '')."""
+    """A replication task, or a serverless replication (which has a config instead, and its state elsewhere: status '').
+
+    has_loaded: whether it stopped because its load was done.
+    """
 
     name: str
     arn: str
@@ -29,6 +34,7 @@ class Task:
     settings: Mapping[str, Any]
     rules: Sequence[Mapping[str, Any]]
     serverless: bool = False
+    has_loaded: bool = False
 
     @property
     def where(self) -> str:
@@ -36,8 +42,8 @@ class Task:
 
     @property
     def leaves_files(self) -> bool:
-        """Whether files of an earlier load stay when a table is loaded again."""
-        return (self.settings.get("FullLoadSettings") or {}).get("TargetTablePrepMode") == LEAVES_FILES
+        """Whether files of an earlier load stay when a table is loaded again; by a task for changes alone, none is."""
+        return self.kind != CHANGES and (self.settings.get("FullLoadSettings") or {}).get("TargetTablePrepMode") == LEAVES_FILES
 
     def line(self, **options: str) -> str:
         """The command that modifies it; a task must be stopped before."""
@@ -56,6 +62,7 @@ def read_task(answer: Mapping[str, Any]) -> Task:
         str(answer.get("MigrationType") or ""), str(answer.get("Status") or ""),
         str(answer.get("LastFailureMessage") or answer.get("StopReason") or ""),
         _json(answer.get("ReplicationTaskSettings")), _json(answer.get("TableMappings")).get("rules") or [],
+        has_loaded=answer.get("Status") == "stopped" and LOADED in str(answer.get("StopReason") or ""),
     )  # fmt: skip
 
 
@@ -77,10 +84,13 @@ def _json(text: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def task_findings(tasks: Sequence[Task]) -> list[Finding]:
-    """Each task's, and whether there are several."""
-    found = [finding for task in tasks for finding in (*_status(task), *_kind(task), *_old_files(task), *_before_images(task))]
-    if len(tasks) > 1:
+def task_findings(tasks: Sequence[Task], patterns: Collection[str] = ()) -> list[Finding]:
+    """Each task's, and whether there are several. patterns: names of before images that all tables look for, besides the usual ones."""
+    known = frozenset((*BEFORE_IMAGES, *patterns))
+    found = [
+        finding for task in tasks for finding in (*_status(task), *_kind(task, tasks), *_old_files(task), *_before_images(task, known))
+    ]
+    if len(tasks) > 1 and not _are_load_and_changes(tasks):
         where, what = (
             ", ".join(task.where for task in tasks),
             "two that write one table's folder mix its changes; fine if no table is in both",
@@ -91,19 +101,27 @@ def task_findings(tasks: Sequence[Task]) -> list[Finding]:
     return found or [Finding(FINE, CHECK, tasks[0].where, found=tasks[0].status or tasks[0].kind)]
 
 
+def _are_load_and_changes(tasks: Sequence[Task]) -> bool:
+    """Whether one only loads the tables, and the other only brings their changes, as many have it: that mixes nothing."""
+    return sorted(task.kind for task in tasks) == [CHANGES, LOAD] and len({task.target for task in tasks}) == 1
+
+
 def _status(task: Task) -> list[Finding]:
-    if task.status not in STANDING:
+    if task.status not in STANDING or (task.kind == LOAD and task.has_loaded):
         return []
+    what = "the load did not come to its end" if task.kind == LOAD else "no changes come"
+    expected = f"running, or {LOADED}" if task.kind == LOAD else "running"
     fix = aws_line("dms", "start-replication-task", replication_task_arn=task.arn, start_replication_task_type="resume-processing")
-    return [Finding(WARNS, CHECK, task.where, "no changes come", "running", " ".join(filter(None, [task.status, task.message])), fix)]
+    return [Finding(WARNS, CHECK, task.where, what, expected, " ".join(filter(None, [task.status, task.message])), fix)]
 
 
-def _kind(task: Task) -> list[Finding]:
-    if task.kind != "full-load":
+def _kind(task: Task, tasks: Sequence[Task]) -> list[Finding]:
+    """A task that only loads is right beside one that brings changes to the same place; as two with changes they would mix them."""
+    if task.kind != LOAD or any(other.target == task.target and other.kind in (CHANGES, BOTH) for other in tasks):
         return []
     option = "replication_type" if task.serverless else "migration_type"
-    fix = task.line(**{option: "full-load-and-cdc"})
-    return [Finding(WARNS, CHECK, task.where, "no changes come after the load", "full-load-and-cdc", task.kind, fix)]
+    fix = task.line(**{option: BOTH})
+    return [Finding(WARNS, CHECK, task.where, "no changes come after the load", BOTH, task.kind, fix)]
 
 
 def _old_files(task: Task) -> list[Finding]:
@@ -115,26 +133,27 @@ def _old_files(task: Task) -> list[Finding]:
     return [Finding(WARNS, CHECK, task.where, what, "TargetTablePrepMode DROP_AND_CREATE", LEAVES_FILES, fix)]
 
 
-def _before_images(task: Task) -> list[Finding]:
-    """Only a mapping rule makes columns of them: BeforeImageSettings are for Kinesis and Kafka."""
-    images = [rule for rule in task.rules if rule.get("rule-action") == IMAGES]
-    named = [rule.get("before-image-def") or {} for rule in images]
-    if any(image.get("column-prefix") == IMAGE_PREFIX and not image.get("column-suffix") for image in named):
+def _before_images(task: Task, known: Collection[str]) -> list[Finding]:
+    """Only a mapping rule makes columns of them: BeforeImageSettings are for Kinesis and Kafka. A load has no updates.
+
+    Rules that are there are left alone: DMS takes one for a table, and its name is what the tables' items may know.
+    """
+    if task.kind == LOAD:
         return []
     what = "where an update changes a row's primary key, nothing tells the old one: the row stays in the lake under both"
-    what += "; if the tables' items say these names (BeforeImagePrefix), all is well" if images else ""
-    found = "another prefix or a suffix" if images else "none"
-    return [Finding(WARNS, CHECK, task.where, what, f"a mapping rule {IMAGES} with prefix {IMAGE_PREFIX}", found, _images_line(task))]
-
-
-def _images_line(task: Task) -> str:
-    """The task's mappings, with a rule for the primary keys of all tables."""
-    others = [rule for rule in task.rules if rule.get("rule-action") != IMAGES]
-    numbers = [int(rule["rule-id"]) for rule in others if str(rule.get("rule-id", "")).isdigit()]
-    number = str(max(numbers, default=0) + 1)
-    rule = {
-        "rule-type": "transformation", "rule-id": number, "rule-name": number, "rule-target": "column", "rule-action": IMAGES,
-        "object-locator": {"schema-name": "%", "table-name": "%"},
-        "before-image-def": {"column-prefix": IMAGE_PREFIX, "column-suffix": "", "column-filter": "pk-only"},
-    }  # fmt: skip
-    return task.line(table_mappings=json.dumps({"rules": [*others, rule]}))
+    expected = f"a mapping rule {IMAGES} with prefix {BEFORE_PREFIX} for each table"
+    named = {pattern_of(rule) for rule in image_rules(task.rules)}
+    if not named:
+        fix = task.line(table_mappings=json.dumps({"rules": with_images(task.rules)}))
+        return [Finding(WARNS, CHECK, task.where, what, expected, "none", fix)]
+    if named.isdisjoint(known):
+        what += "; if the tables' items say these names (BeforeImagePrefix), all is well"
+        names = ", ".join(map(in_item, sorted(named)))
+        todo = f"give the tables' items BeforeImagePrefix = {names}; or the rules the prefix {BEFORE_PREFIX}, and the items"
+        todo += f" BeforeImagePrefix = {BEFORE_PREFIX}, {names}, since there are files with both"
+        return [Finding(WARNS, CHECK, task.where, what, expected, "another prefix or a suffix", todo=todo)]
+    without = without_images(task.rules, known)
+    if not without:
+        return []
+    todo = f"add a rule for them, or give the one that is there the object-locator {ANY}, as in docs/dms-source.md"
+    return [Finding(WARNS, CHECK, task.where, what, expected, f"none for {', '.join(without)}", todo=todo)]

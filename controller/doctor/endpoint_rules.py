@@ -13,6 +13,8 @@ S3Settings = Mapping[str, Any]
 CHECK = "dms-endpoint"
 OLD_ORDER = ("MMYYYYDD", "DDMMYYYY")
 SAFE_ACLS = ("none", "bucket-owner-full-control")
+# As AWS writes a zone, Area/Location, and as people write this one.
+UTC = frozenset(area + name for area in ("", "etc/") for name in "utc uct zulu universal gmt gmt0 gmt+0 gmt-0 greenwich".split())
 LINE_ENDS = (None, "", "\n", "\r\n", "\\n", "\\r\\n")  # also as they are written in the console
 LEAST_INTERVAL_SECONDS = 30
 LEAST_CDC_KB = 1_000
@@ -36,6 +38,12 @@ def _is_csv(settings: S3Settings) -> bool:
 
 def _below(name: str, least: int) -> Callable[[S3Settings], bool]:
     return lambda settings: settings.get(name) is not None and int(settings[name]) < least
+
+
+def _is_in_another_zone(settings: S3Settings) -> bool:
+    """Whether DMS converts the times of names; it heeds the zone only where it makes folders of dates."""
+    zone = str(settings.get("DatePartitionTimezone") or "utc").strip().lower()
+    return bool(settings.get("DatePartitionEnabled")) and zone not in UTC
 
 
 RULES: tuple[Rule, ...] = (
@@ -96,6 +104,13 @@ RULES: tuple[Rule, ...] = (
         lambda settings: bool(settings.get("DatePartitionEnabled")) and settings.get("DatePartitionSequence") in OLD_ORDER,
         "folders do not sort by time: each run lists all CDC files of a table instead of the newest",
         {"DatePartitionSequence": "YYYYMMDD"},
+    ),
+    Rule(
+        BLOCKS, "DatePartitionTimezone", _is_in_another_zone,
+        "the names of CDC files have that zone's time, and are compared with a load's, in UTC: west of UTC the changes of the hours after a"
+        " load are left out for good, east of it older ones are applied over it, and the hour that autumn repeats is applied in a wrong"
+        " order; once it is mended, have DMS load the tables again, into folders without the old files (docs/layouts.md)",
+        {"DatePartitionTimezone": "Etc/UTC"},
     ),
     Rule(
         WARNS, "CannedAclForObjects",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.doctor.account import Account, account_facts, account_findings, setting_findings
 from controller.doctor.bucket_policy import Wanted, ownership_findings, policy_findings
 from controller.doctor.buckets import bucket_facts, bucket_findings
-from controller.doctor.dms import dms_facts, dms_findings
+from controller.doctor.dms import dms_facts, dms_findings, known_images
 from controller.doctor.finding import FINE, Finding
-from controller.doctor.jobs import Job, JobFacts, agreed, all_job_findings, job_facts, longest_timeout, roles_of
+from controller.doctor.jobs import Job, JobFacts, agreed, all_job_findings, differing, job_facts, longest_timeout, roles_of
 from controller.doctor.lake_bucket import Wish, lake_findings
 from controller.doctor.looks import DoctorClients
 from controller.doctor.machine import machine_facts, machine_findings
@@ -22,6 +22,7 @@ from controller.doctor.tables import catalog_facts, catalog_findings, table_fact
 from controller.plan import ERASE
 from controller.raw_scope import RawScope
 from glue_jobs.aws.state_table import StateTable
+from glue_jobs.core.errors import UsageError
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.settings import Settings
 
@@ -48,8 +49,9 @@ def examine(scene: Scene) -> list[Finding]:
 
 
 def _on_aws(scene: Scene, account: Account, jobs: JobFacts | None) -> Iterator[Finding]:
-    settings, clients = scene.settings, scene.clients
-    yield from _buckets(scene, account, jobs)
+    settings, clients = _as_jobs_have(scene.settings, jobs), scene.clients
+    there = replace(scene, settings=settings)
+    yield from _buckets(there, account, jobs)
     yield from state_findings(state_facts(clients.dynamodb, settings.state_table))
     tables = table_facts(StateTable(clients, settings.state_table))
     yield from table_findings(tables)
@@ -58,28 +60,51 @@ def _on_aws(scene: Scene, account: Account, jobs: JobFacts | None) -> Iterator[F
     if jobs is None:
         yield Finding(FINE, "jobs", "Glue", found="not looked at: the jobs run here (--runner local)")
     else:
-        yield from _glue(scene, account, jobs)
+        yield from all_job_findings(jobs, scene.settings)
+        yield from _around_jobs(there, account, jobs)
     if settings.raw:
         scope = RawScope.parse(settings.raw)
-        yield from dms_findings(dms_facts(clients.dms, scope), scope)
+        yield from dms_findings(dms_facts(clients.dms, scope), scope, known_images(tables, scope), is_local=jobs is None)
+
+
+def _as_jobs_have(settings: Settings, jobs: JobFacts | None) -> Settings:
+    """The settings with the places that all jobs have, where this shell names others.
+
+    That it does is a finding of the jobs. Nobody works on what it names: no line should make that, or give a role rights to it.
+    """
+    others = differing(jobs.of(settings.job_prefix), settings) if jobs else {}
+    return replace(settings, **{name: value for name, value in others.items() if _can_be_read(name, value)})
+
+
+def _can_be_read(name: str, value: str) -> bool:
+    """Whether a setting of the jobs can be looked at as one of ours."""
+    try:
+        if name == "raw":
+            RawScope.parse(value)
+        elif name == "lake":
+            S3Uri.folder(value)
+    except UsageError:
+        return False
+    return True
 
 
 def _buckets(scene: Scene, account: Account, jobs: JobFacts | None) -> Iterator[Finding]:
     settings, s3, region = scene.settings, scene.clients.s3, str(account.region.answer)
     lake_uri = S3Uri.folder(settings.lake) if settings.lake else None
+    ours = jobs.of(settings.job_prefix) if jobs else {}
+    may_run = bool(ours) or (jobs is not None and jobs.jobs.is_unknown)
     if settings.raw:
         scope = RawScope.parse(settings.raw)
         raw = bucket_facts(s3, "raw", S3Uri(scope.bucket, scope.prefix))
-        yield from bucket_findings(raw, region)
+        yield from bucket_findings(raw, region, may_run)
         if raw.is_there:
             yield from ownership_findings(raw)
             yield from policy_findings(raw, Wanted(account.partition))
             yield from raw_findings(raw, lake_uri is not None and lake_uri.bucket == raw.name)
     if lake_uri is not None:
         lake = bucket_facts(s3, "lake", lake_uri)
-        yield from bucket_findings(lake, region)
+        yield from bucket_findings(lake, region, may_run)
         if lake.is_there:
-            ours = jobs.of(settings.job_prefix) if jobs else {}
             yield from ownership_findings(lake)
             yield from policy_findings(lake, Wanted(account.partition, _role_arn(ours.get(ERASE))))
             yield from lake_findings(lake, Wish(scene.rollback_days, longest_timeout(ours.values())))
@@ -91,10 +116,9 @@ def _role_arn(job: Job | None) -> str:
     return role if role.startswith("arn:") else ""
 
 
-def _glue(scene: Scene, account: Account, jobs: JobFacts) -> Iterator[Finding]:
-    """Jobs, their roles, and what starts the controller."""
+def _around_jobs(scene: Scene, account: Account, jobs: JobFacts) -> Iterator[Finding]:
+    """The jobs' roles, and what starts the controller."""
     settings, clients = scene.settings, scene.clients
-    yield from all_job_findings(jobs, settings)
     ours = jobs.of(settings.job_prefix)
     if not ours:
         return

@@ -17,6 +17,7 @@ from glue_jobs.core.settings import DEFAULTS, Settings
 
 CONTROLLER = "Controller"
 LOADS = (LOAD_INITIAL, LOAD_INCREMENTAL)  # no run without these
+SCRIPT = "glue_jobs/load_incremental.py"  # of our LoadIncremental, wherever the artifacts are: the AWS sample has a job of that name too
 OTHERS = (CONTROLLER, ROLLBACK, APPLY, ERASE, ADOPT, SNAPSHOT, GENERATE_FEED, BACKFILL)
 GLUE_VERSIONS = ("5.1", "5.0", "6.0")
 SHELL, SPARK = ("pythonshell", "3.9"), ("glueetl", "3")
@@ -89,7 +90,7 @@ def all_job_findings(facts: JobFacts, settings: Settings) -> list[Finding]:
     if not ours:
         return [_no_jobs(facts.jobs.answer, settings.job_prefix)]
     missing = [_missing(name, settings.job_prefix) for name in (*LOADS, *OTHERS) if name not in ours]
-    others: dict[str, Any] = {name: value for name, value in agreed(ours).items() if _differs(name, str(getattr(settings, name)), value)}
+    others = differing(ours, settings)
     elsewhere = [_elsewhere(name, str(getattr(settings, name)), value) for name, value in others.items()]
     settings = replace(settings, **others)  # said once: the jobs are right among themselves
     each = [finding for name, job in ours.items() for finding in job_findings(name, job, facts.files, settings)]
@@ -104,6 +105,11 @@ def agreed(jobs: Mapping[str, Job]) -> dict[str, str]:
         if values and values[0] and len({_plain(setting, value) for value in values}) == 1:
             found[setting] = values[0]
     return found
+
+
+def differing(jobs: Mapping[str, Job], settings: Settings) -> dict[str, Any]:
+    """The settings that are other ones here than all the jobs have, as these have them: by name."""
+    return {name: value for name, value in agreed(jobs).items() if _differs(name, str(getattr(settings, name)), value)}
 
 
 def _argument(job: Job, setting: str) -> str:
@@ -124,13 +130,20 @@ def _elsewhere(setting: str, here: str, there: str) -> Finding:
 
 
 def _no_jobs(jobs: Mapping[str, Job], prefix: str) -> Finding:
-    """None under this prefix: perhaps another one is right."""
-    others = sorted(name[: -len(LOAD_INCREMENTAL)] for name in jobs if name.endswith(LOAD_INCREMENTAL))
-    fix = f"export DMSLAKE_JOB_PREFIX={shlex.quote(others[0])}" if others else DEPLOY
-    found = f"jobs with the prefix {', '.join(map(repr, others))}" if others else "none"
-    return Finding(
-        BLOCKS, "jobs", "Glue", "no run can be started", f"jobs {prefix}{LOAD_INITIAL}, {prefix}{LOAD_INCREMENTAL} …", found, fix
-    )
+    """None under this prefix: perhaps another one is right. Which one of several can't be told from here."""
+    others = sorted(name[: -len(LOAD_INCREMENTAL)] for name, job in jobs.items() if name.endswith(LOAD_INCREMENTAL) and _runs_ours(job))
+    what, expected = "no run can be started", f"jobs {prefix}{LOAD_INITIAL}, {prefix}{LOAD_INCREMENTAL} …"
+    if not others:
+        return Finding(BLOCKS, "jobs", "Glue", what, expected, "none", DEPLOY)
+    found = f"jobs with the prefix {', '.join(map(repr, others))}"
+    if len(others) > 1:
+        todo = "paste the value of the output Settings of the right stack into this shell"
+        return Finding(BLOCKS, "jobs", "Glue", what, expected, found, todo=todo)
+    return Finding(BLOCKS, "jobs", "Glue", what, expected, found, f"export DMSLAKE_JOB_PREFIX={shlex.quote(others[0])}")
+
+
+def _runs_ours(job: Job) -> bool:
+    return str(job["Command"].get("ScriptLocation", "")).endswith(SCRIPT)
 
 
 def _missing(name: str, prefix: str) -> Finding:

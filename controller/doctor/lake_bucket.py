@@ -170,16 +170,14 @@ def _markers(met: Sequence[Rule], prefix: str) -> list[Parts]:
 
 def _uploads(met: Sequence[Rule], prefix: str, wish: Wish) -> list[tuple[str, str, str, str]]:
     """Level and parts: what is wrong with how long an upload may wait to be completed."""
-    days = least(met, "AbortIncompleteMultipartUpload", "DaysAfterInitiation")
-    if (
-        days is None
-        or least([rule for rule in met if covers(rule, prefix)], "AbortIncompleteMultipartUpload", "DaysAfterInitiation") is None
-    ):
-        what = "what crashed runs had uploaded is kept, and billed, for good"
-        return [(WARNS, what, "AbortIncompleteMultipartUpload", "no rule for the whole folder")]
-    if days < MIN_ABORT_DAYS:
-        what = "uploads of a committed change may be aborted before they are completed"
+    action, name = "AbortIncompleteMultipartUpload", "DaysAfterInitiation"
+    days = least(met, action, name)
+    if days is not None and days < MIN_ABORT_DAYS:  # first: a run refuses it, also where only some tables are below the rule's prefix
+        what = "uploads of a committed change may be aborted before they are completed: runs are refused"
         return [(BLOCKS, what, f"at least {MIN_ABORT_DAYS} days", f"{days} day(s)")]
+    if days is None or least([rule for rule in met if covers(rule, prefix)], action, name) is None:
+        what = "what crashed runs had uploaded is kept, and billed, for good"
+        return [(WARNS, what, action, "no rule for the whole folder")]
     if days < wish.abort_days:
         what = "a job may run so long that its uploads are aborted before it commits; the change is then undone"
         return [(WARNS, what, f"{wish.abort_days} days: one more than the jobs' timeout", f"{days} day(s)")]

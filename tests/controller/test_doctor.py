@@ -70,6 +70,25 @@ def test_a_stack_of_the_template_is_fine(installation: Installation, doctor: Doc
     assert lines[-1] == "0 finding(s) block, 0 warn"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "right"),
+    [
+        ("STATE_TABLE", "another", INSTALLED.state_table), ("DATABASE", "another", INSTALLED.database),
+        ("RAW", "s3://another/dms/", INSTALLED.raw), ("LAKE", "s3://another/", INSTALLED.lake),
+    ],
+)  # fmt: skip
+def test_a_shell_that_names_another_place_than_the_jobs(
+    installation: Installation, doctor: Doctor, shell: pytest.MonkeyPatch, name: str, value: str, right: str
+) -> None:
+    """That is all that is said: no line makes the place, on which nobody works."""
+    shell.setenv(f"DMSLAKE_{name}", value)
+
+    code, findings = doctor()
+
+    assert (code, named(findings)) == (3, {("blocks", "job-arguments", f"--{name.lower().replace('_', '-')}")})
+    assert [finding["fix"] for finding in findings] == [f"export DMSLAKE_{name}={right}"]
+
+
 def test_the_embedded_aws_is_in_health(doctor: Doctor, shell: pytest.MonkeyPatch) -> None:
     """The stack that `dmslake up` makes, for jobs of Glue and for jobs on this machine: nothing blocks.
 

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from controller.doctor.dms import DmsFacts, dms_facts, dms_findings, writes_to
+from controller.doctor.dms import DmsFacts, dms_facts, dms_findings, known_images, writes_to
 from controller.doctor.dms_tasks import Task, read_config, read_task, task_findings
 from controller.doctor.endpoint_rules import RELOAD_START, RULES, endpoint_findings
 from controller.doctor.finding import BLOCKS, FINE, WARNS
 from controller.doctor.looks import Seen
+from controller.doctor.tables import Tables
 from controller.raw_scope import RawScope
 from glue_jobs.core.errors import ConfigurationError
+from glue_jobs.core.state import read_state
 from tests.controller.aws_lines import request_of
+from tests.controller.world import item_of, table_path
 from tests.infra.resolve import Resolved
 
 DENIED = Seen(error=ConfigurationError("no", "access-denied"), permission="dms:Look")
@@ -57,12 +60,27 @@ def test_settings_of_an_endpoint() -> None:
         [],
         ["DatePartitionSequence=DDMMYYYY"],
     ]
-    assert {each.name for each in RULES} == {*HURTS, "DatePartitionSequence", "Rfc4180", "CsvRowDelimiter"}
+    assert {each.name for each in RULES} == {*HURTS, "DatePartitionSequence", "DatePartitionTimezone", "Rfc4180", "CsvRowDelimiter"}
 
     for each in (*RULES, RELOAD_START):
         assert not each.hurts({**GOOD, **each.better})
     (one,) = endpoint_findings(endpoint(PreserveTransactions=True), False)
     assert request_of(one.fix)["S3Settings"] == {"PreserveTransactions": False, "CdcPath": ""}
+
+
+def test_names_in_another_time_zone() -> None:
+    """Changes would be left out or applied twice: it blocks, where DMS heeds the zone, and UTC has many names."""
+
+    def found(zone: str | None, is_dated: bool = True) -> list[tuple[str, str]]:
+        dated = endpoint(DatePartitionEnabled=is_dated, DatePartitionSequence="YYYYMMDD", DatePartitionTimezone=zone)
+        return [(finding.level, finding.found) for finding in endpoint_findings(dated, False)]
+
+    for zone in ("America/New_York", "Asia/Seoul", "Europe/London", "Etc/GMT+5"):
+        assert found(zone) == [(BLOCKS, f"DatePartitionTimezone={zone}")]
+    assert [found(zone) for zone in (None, "", "UTC", "utc", "Etc/UTC", "GMT", "Etc/GMT", "Etc/GMT+0")] == [[]] * 8
+    assert found("Asia/Seoul", is_dated=False) == []
+    (one,) = endpoint_findings(endpoint(DatePartitionEnabled=True, DatePartitionTimezone="Asia/Seoul"), False)
+    assert request_of(one.fix)["S3Settings"] == {"DatePartitionTimezone": "Etc/UTC"}
 
 
 def test_settings_of_csv_files() -> None:
@@ -112,6 +130,7 @@ def test_what_the_template_makes_is_fine() -> None:
 
 
 IMAGES = {"rule-action": "add-before-image-columns", "before-image-def": {"column-prefix": "BI_", "column-suffix": ""}}
+OTHER_IMAGES = {**IMAGES, "before-image-def": {"column-prefix": "OLD_"}}
 SELECTION = {"rule-type": "selection", "rule-id": "7", "rule-action": "include"}
 TASK = Task("shop", "arn:aws:dms:task", "arn:aws:dms:endpoint", "full-load-and-cdc", "running", "", {}, [SELECTION, IMAGES])
 LEAVING = {"FullLoadSettings": {"TargetTablePrepMode": "DO_NOTHING"}}
@@ -119,13 +138,12 @@ LEAVING = {"FullLoadSettings": {"TargetTablePrepMode": "DO_NOTHING"}}
 
 def test_tasks() -> None:
     """One that stands, one without changes, without before images or with others, that leaves old files; several; none."""
-    other = {**IMAGES, "before-image-def": {"column-prefix": "OLD_"}}
     found = {
         "fine": task_findings([TASK]),
         "stands": task_findings([replace(TASK, status="failed", message="no network")]),
         "load": task_findings([replace(TASK, kind="full-load")]),
         "images": task_findings([replace(TASK, rules=[SELECTION])]),
-        "other images": task_findings([replace(TASK, rules=[SELECTION, other])]),
+        "other images": task_findings([replace(TASK, rules=[SELECTION, OTHER_IMAGES])]),
         "leaves": task_findings([replace(TASK, settings=LEAVING)]),
         "serverless": task_findings([replace(TASK, kind="full-load", rules=[], settings=LEAVING, serverless=True)]),
         "two": task_findings([TASK, replace(TASK, name="other")]),
@@ -135,14 +153,86 @@ def test_tasks() -> None:
     assert {name: [finding.found for finding in some if finding.level == WARNS] for name, some in found.items()} == {
         "fine": [], "stands": ["failed no network"], "load": ["full-load"],
         "images": ["none"], "other images": ["another prefix or a suffix"], "leaves": ["DO_NOTHING"],
-        "serverless": ["full-load", "DO_NOTHING", "none"], "two": ["2 tasks"], "none": ["none"],
+        "serverless": ["full-load", "DO_NOTHING"], "two": ["2 tasks"], "none": ["none"],
     }  # fmt: skip
-    words = shlex.split(found["other images"][0].fix)
+    words = shlex.split(found["images"][0].fix)
     mended = replace(TASK, rules=json.loads(words[words.index("--table-mappings") + 1])["rules"])
     assert [rule["rule-id"] for rule in mended.rules] == ["7", "8"]
     assert task_findings([mended])[0].level == FINE
     assert all(request_of(finding.fix) for some in found.values() for finding in some if finding.fix)
     assert {shlex.split(finding.fix)[2] for finding in found["serverless"]} == {"modify-replication-config"}
+
+
+LOADED = {
+    "ReplicationTaskIdentifier": "load", "ReplicationTaskArn": "arn:aws:dms:load", "TargetEndpointArn": TASK.target,
+    "MigrationType": "full-load", "Status": "stopped", "StopReason": "Stop Reason FULL_LOAD_ONLY_FINISHED",
+    "TableMappings": json.dumps({"rules": [SELECTION]}),
+}  # fmt: skip
+
+
+def test_a_load_and_its_changes_in_two_tasks() -> None:
+    """Both are as they should be: with changes too, the first would write to the folders of the second. Alone, it brings none."""
+    load, changes = read_task(LOADED), replace(TASK, kind="cdc", settings=LEAVING)
+    broken = read_task({**LOADED, "Status": "failed", "LastFailureMessage": "no network"})
+    cut_off = read_task({**LOADED, "StopReason": "Stop Reason NORMAL"})
+    found = {
+        "pair": task_findings([load, changes]),
+        "broken": task_findings([broken, changes]),
+        "cut off": task_findings([cut_off, changes]),
+        "alone": task_findings([load]),
+        "elsewhere": task_findings([load, replace(changes, target="arn:aws:dms:other")]),
+        "with both": task_findings([load, TASK]),
+    }
+
+    assert {name: [finding.found for finding in some if finding.level == WARNS] for name, some in found.items()} == {
+        "pair": [], "broken": ["failed no network"], "cut off": ["stopped Stop Reason NORMAL"], "alone": ["full-load"],
+        "elsewhere": ["full-load", "2 tasks"], "with both": ["2 tasks"],
+    }  # fmt: skip
+
+
+def test_before_images_of_another_name() -> None:
+    """The items may know it: then no line makes the rules anew, and where all items of the scope do know it, nothing is wrong."""
+    renamed = replace(TASK, rules=[SELECTION, OTHER_IMAGES])
+    says = {"BeforeImagePrefix": "BI_, OLD_"}
+    items = [
+        item_of(table_path("orders"), **says), item_of(table_path("stores"), BeforeImagePrefix="OLD_"),
+        item_of(table_path("new"), ActiveFlag="false"), item_of(table_path("made"), Source="none"),
+    ]  # fmt: skip
+    known = known_images(Seen(Tables(tuple(map(read_state, items)))), SCOPE)
+    unknown = known_images(Seen(Tables(tuple(map(read_state, [*items, item_of(table_path("lines"))])))), SCOPE)
+
+    (finding,) = task_findings([renamed])
+    assert (finding.found, finding.fix) == ("another prefix or a suffix", "")
+    assert "BeforeImagePrefix = OLD_;" in finding.todo
+    assert (known, unknown, known_images(Seen(missing=True), SCOPE)) == ({"OLD_*"}, set(), set())
+    assert [finding.level for finding in task_findings([renamed], known)] == [FINE]
+    assert [finding.level for finding in task_findings([TASK], known)] == [FINE]
+
+
+def about(rule: dict[str, Any], schema: str, table: str) -> dict[str, Any]:
+    return {**rule, "object-locator": {"schema-name": schema, "table-name": table}}
+
+
+@pytest.mark.parametrize(
+    ("images", "without"),
+    [
+        ([("%", "%")], ""),
+        ([("shop", "%"), ("crm", "people")], ""),
+        ([("sho%", "%"), ("c%", "p%")], ""),
+        ([("shop", "%")], "crm.people"),
+        ([("shop", "orders"), ("crm", "people")], "shop.%"),
+        ([("shop", "orders")], "shop.%, crm.people"),
+    ],
+)
+def test_tables_for_which_no_rule_makes_before_images(images: list[tuple[str, str]], without: str) -> None:
+    """They are named; rules that are there are left to the person who wrote them."""
+    chosen = [about(SELECTION, "shop", "%"), about({**SELECTION, "rule-action": "explicit"}, "crm", "people")]
+    left = about({**SELECTION, "rule-action": "exclude"}, "shop", "logs")
+    task = replace(TASK, rules=[*chosen, left, *(about(IMAGES, *place) for place in images)])
+
+    found = [(finding.found, finding.fix) for finding in task_findings([task]) if finding.level != FINE]
+
+    assert found == ([(f"none for {without}", "")] if without else [])
 
 
 def test_what_an_endpoint_and_its_tasks_say_together() -> None:
@@ -166,6 +256,11 @@ def test_what_an_endpoint_and_its_tasks_say_together() -> None:
         "cleared": [], "left": [late_found, "DO_NOTHING"], "unknown": [late_found, "denied", "denied"], "denied": ["denied"],
         "folder": ["BucketFolder=dms/eu"],
     }  # fmt: skip
+    (on_glue,) = (finding for finding in dms_findings(facts["folder"], SCOPE) if finding.level != FINE)
+    assert (on_glue.fix, "--parameter RawPrefix=dms/eu/ --allow-replacement" in on_glue.todo) == ("", True)
+    some = RawScope.parse("s3://raw-bucket/dms/sales_*")
+    (here,) = (finding for finding in dms_findings(facts["folder"], some, is_local=True) if finding.level != FINE)
+    assert here.fix == "export DMSLAKE_RAW='s3://raw-bucket/dms/eu/sales_*'"
     assert not writes_to(endpoint(BucketFolder="other"), SCOPE)
     assert not writes_to(endpoint(BucketName="another"), SCOPE)
     assert writes_to(endpoint(BucketFolder=None), SCOPE)

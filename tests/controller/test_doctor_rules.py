@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
 import shlex
@@ -15,13 +16,14 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from controller.doctor.account import Account, setting_findings
 from controller.doctor.bucket_policy import Wanted, ownership_findings, policy_findings
-from controller.doctor.buckets import Bucket, bucket_findings
+from controller.doctor.buckets import Bucket, bucket_facts, bucket_findings
 from controller.doctor.finding import BLOCKS, FINE, WARNS, Finding, worst_first
-from controller.doctor.jobs import JobFacts, agreed, all_job_findings, job_files, job_findings, longest_timeout
+from controller.doctor.jobs import DEPLOY, JobFacts, agreed, all_job_findings, job_files, job_findings, longest_timeout
 from controller.doctor.lake_bucket import Wish, lake_findings
 from controller.doctor.looks import Seen
 from controller.doctor.machine import Machine, machine_facts, machine_findings
@@ -81,6 +83,9 @@ LIFECYCLES: list[tuple[list[Rule], list[tuple[str, str]]]] = [
     ([rule(**kept()), rule("lake/shop/", Expiration={"Days": 3}) | {"ID": "two"}], [(BLOCKS, "rule two: after 3 day(s)")]),
     ([rule(**kept() | {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1}})], [(BLOCKS, "1 day(s)")]),
     ([rule(**kept() | {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 3}})], [(WARNS, "3 day(s)")]),
+    ([rule("lake/shop/", AbortIncompleteMultipartUpload={"DaysAfterInitiation": 1})], [
+        (WARNS, "no such rule"), (WARNS, "no such rule"), (BLOCKS, "1 day(s)"),
+    ]),
     ([rule(**kept(), Transitions=[{"Days": 30, "StorageClass": "GLACIER"}])], [(BLOCKS, "rule one: GLACIER")]),
     ([rule(**kept(), NoncurrentVersionTransitions=[{"NoncurrentDays": 1, "StorageClass": "DEEP_ARCHIVE"}])], [
         (WARNS, "rule one: DEEP_ARCHIVE"),
@@ -196,9 +201,81 @@ def test_lake_bucket(answers: dict[str, Any], found: list[tuple[str, str, str]])
     assert [(finding.level, finding.check, finding.found) for finding in findings if finding.level != FINE] == found
 
 
+def test_a_bucket_elsewhere() -> None:
+    """Where jobs are there, another region in this shell would not move them."""
+    bucket = replace(HEALTHY, region=Seen("eu-west-1"))
+
+    (alone,) = (finding for finding in bucket_findings(bucket, "eu-central-1") if finding.level != FINE)
+    (with_jobs,) = (finding for finding in bucket_findings(bucket, "eu-central-1", has_jobs=True) if finding.level != FINE)
+
+    assert (alone.fix, with_jobs.fix) == ("export AWS_REGION=eu-west-1", "")
+    assert with_jobs.todo == "the jobs run in eu-central-1: give them a bucket there, or deploy the stack in eu-west-1"
+
+
+class Folder:
+    """S3 as to one folder: the objects in it, by key, and which of them were read. All else is denied."""
+
+    def __init__(self, sizes: dict[str, int]) -> None:
+        self.read: list[str] = []
+        self._sizes = sizes
+
+    def list_objects_v2(self, **request: Any) -> dict[str, Any]:
+        found = [{"Key": key, "Size": size} for key, size in sorted(self._sizes.items())][: request.get("MaxKeys", 1000)]
+        return {"Contents": found} if found else {}
+
+    def get_object(self, **request: Any) -> dict[str, Any]:
+        self.read.append(request["Key"])
+        return {"Body": io.BytesIO(b"P")}
+
+    def __getattr__(self, operation: str) -> Any:
+        def denied(**_: Any) -> Any:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, operation)
+
+        return denied
+
+
+@pytest.mark.parametrize(
+    ("sizes", "read"),
+    [
+        ({"dms/": 0, "dms/shop/": 0, "dms/shop/orders/LOAD00000001.parquet": 9}, ["dms/shop/orders/LOAD00000001.parquet"]),
+        ({"dms/": 0}, []),
+        ({}, []),
+    ],
+)
+def test_the_sample_is_a_file_and_no_mark_of_a_folder(sizes: dict[str, int], read: list[str]) -> None:
+    """What has no bytes is not read, so that nothing would show that reading is denied."""
+    s3 = Folder(sizes)
+
+    bucket = bucket_facts(s3, "raw", S3Uri("raw-bucket", "dms/"))
+
+    assert (bucket.sample.answer, s3.read) == ("".join(read), read)
+    said = [finding.found for finding in bucket_findings(bucket, "eu-central-1") if finding.check == "raw-bucket"]
+    assert said == [f"{read[0]} can be read" if read else "it can be listed; nothing is there yet"]
+
+
 def denying(**condition: Any) -> dict[str, Any]:
     denied = {"Effect": "Deny", "Principal": "*", "Action": ["s3:DeleteObject*"], "Resource": "*"}
     return {**denied, "Condition": condition} if condition else denied
+
+
+def of(names: Any) -> dict[str, Any]:
+    """A denial for some principals of AWS."""
+    return {**denying(), "Principal": {"AWS": names}}
+
+
+def but_for(names: Any) -> dict[str, Any]:
+    """A denial for all other principals."""
+    return {"Effect": "Deny", "NotPrincipal": {"AWS": names}, "Action": "s3:*", "Resource": "*"}
+
+
+def on(*keys: str) -> dict[str, Any]:
+    """A denial on the lake bucket and on some of its keys."""
+    return {**denying(), "Resource": ["arn:aws:s3:::lake-bucket", *(f"arn:aws:s3:::lake-bucket/{key}" for key in keys)]}
+
+
+def on_all_but(key: str) -> dict[str, Any]:
+    """A denial on all other keys."""
+    return {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "NotResource": f"arn:aws:s3:::lake-bucket/{key}"}
 
 
 @pytest.mark.parametrize(
@@ -211,6 +288,16 @@ def denying(**condition: Any) -> dict[str, Any]:
         (denying(Bool={"aws:MultiFactorAuthPresent": "false"}), False),
         ({**denying(), "Action": "s3:PutObject"}, False),
         ({**denying(), "Effect": "Allow"}, False),
+        *((of(names), True) for names in ("*", ERASE_ROLE, ["arn:aws:iam::2:role/Dms", ERASE_ROLE], "arn:aws:iam::1:root", "1")),
+        *((of(names), False) for names in ("arn:aws:iam::1:role/Dms", "arn:aws:iam::2:root", [])),
+        ({**denying(), "Principal": {"Service": "dms.amazonaws.com"}}, False),
+        (but_for("arn:aws:iam::1:role/Dms"), True),
+        (but_for(["arn:aws:iam::1:root", ERASE_ROLE]), False),
+        *((on(*keys), True) for keys in (["*"], ["lake/*"], ["logs/*", "lake/shop/*"], ["l?ke/*.parquet"])),
+        *((on(*keys), False) for keys in ([], ["logs/*"], ["lake"], ["lake-2/*"])),
+        (on_all_but("logs/*"), True),
+        (on_all_but("lake/shop/*"), True),
+        (on_all_but("lake/*"), False),
     ],
 )
 def test_a_policy_that_stops_the_role_of_erase(statement: dict[str, Any], stops: bool) -> None:
@@ -372,6 +459,24 @@ def test_jobs_that_are_not_there() -> None:
     gone = {script: Seen(missing=True), package: Seen(missing=True)}
     found = told(job_findings("LoadInitial", jobs["LoadInitial"], gone, INSTALLED))
     assert found == [(BLOCKS, f"no {script}"), (BLOCKS, f"no {package}")]
+
+
+def test_jobs_of_another_prefix() -> None:
+    """One prefix of ours is the right one; of several none is guessed; a job of the AWS sample has the same name and is none of ours."""
+    ours = {f"lake-{name}": job for name, job in template_jobs().items()}
+    others = {f"test-{name}": job for name, job in template_jobs().items()}
+    command = {"Name": "glueetl", "ScriptLocation": "s3://my-scripts/DMSCDC_LoadIncremental.py"}
+    sample = {"DMSCDC_LoadIncremental": {"Name": "DMSCDC_LoadIncremental", "Command": command}}
+
+    (none,) = all_job_findings(JobFacts(Seen(sample)), INSTALLED)
+    (one,) = all_job_findings(JobFacts(Seen({**sample, **ours})), INSTALLED)
+    (several,) = all_job_findings(JobFacts(Seen({**sample, **ours, **others})), INSTALLED)
+
+    assert [finding.level for finding in (none, one, several)] == [BLOCKS] * 3
+    assert (none.found, none.fix) == ("none", DEPLOY)
+    assert (one.found, one.fix) == ("jobs with the prefix 'lake-'", "export DMSLAKE_JOB_PREFIX=lake-")
+    assert (several.found, several.fix) == ("jobs with the prefix 'lake-', 'test-'", "")
+    assert "output Settings" in several.todo
 
 
 def test_jobs_that_agree_are_right_and_this_shell_is_wrong() -> None:

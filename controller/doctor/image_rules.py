@@ -1,0 +1,60 @@
+"""Mapping rules of a DMS task that make columns of before images: how these are named, and which tables have none. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from glue_jobs.core.dms_columns import BEFORE_PREFIX
+
+IMAGES = "add-before-image-columns"
+CHOOSES = ("include", "explicit")
+ANY = "%"
+Rule = Mapping[str, Any]
+
+
+def image_rules(rules: Sequence[Rule]) -> list[Rule]:
+    """Those of the task's rules that make before images."""
+    return [rule for rule in rules if rule.get("rule-action") == IMAGES]
+
+
+def pattern_of(rule: Rule) -> str:
+    """The names that an image rule makes, as a table's state has them: `OLD_*`."""
+    named = rule.get("before-image-def") or {}
+    return f"{named.get('column-prefix') or ''}*{named.get('column-suffix') or ''}"
+
+
+def in_item(pattern: str) -> str:
+    """The same as a person writes it into an item: `OLD_` for `OLD_*`; `*_old` stays."""
+    return pattern[:-1] if pattern.endswith("*") else pattern
+
+
+def without_images(rules: Sequence[Rule], patterns: Collection[str]) -> list[str]:
+    """The tables that the task copies and that no rule gives before images with one of these names: `schema.table`, as it selects them."""
+    chosen = [_place(rule) for rule in rules if rule.get("rule-type") == "selection" and rule.get("rule-action") in CHOOSES]
+    given = [_place(rule) for rule in image_rules(rules) if pattern_of(rule) in patterns]
+    return [".".join(place) for place in chosen if not any(all(map(_holds, images, place)) for images in given)]
+
+
+def _place(rule: Rule) -> tuple[str, str]:
+    """Schema and table that a rule is about; all where it says nothing."""
+    locator = rule.get("object-locator") or {}
+    return str(locator.get("schema-name") or ANY), str(locator.get("table-name") or ANY)
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """Whether all that `inner` means is meant by `outer`, too: a % in it is met by a % alone."""
+    return re.fullmatch("".join(".*" if char == ANY else re.escape(char) for char in outer), inner, re.DOTALL) is not None
+
+
+def with_images(rules: Sequence[Rule]) -> list[Rule]:
+    """The rules of a task that has none for before images, and one for the primary keys of all tables."""
+    numbers = [int(rule["rule-id"]) for rule in rules if str(rule.get("rule-id", "")).isdigit()]
+    number = str(max(numbers, default=0) + 1)
+    rule = {
+        "rule-type": "transformation", "rule-id": number, "rule-name": number, "rule-target": "column", "rule-action": IMAGES,
+        "object-locator": {"schema-name": ANY, "table-name": ANY},
+        "before-image-def": {"column-prefix": BEFORE_PREFIX, "column-suffix": "", "column-filter": "pk-only"},
+    }  # fmt: skip
+    return [*rules, rule]

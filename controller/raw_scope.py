@@ -38,6 +38,18 @@ class RawScope:
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.prefix}{'' if self.schemas == '*' else self.schemas}"
 
+    def folder_to_write(self) -> str:
+        """`s3://bucket/prefix/`, below which schemas are written; UsageError where the setting means some of them: no folder has such a
+        name."""
+        folder = f"s3://{self.bucket}/{self.prefix}"
+        if self.schemas != "*":
+            raise UsageError(
+                f"the setting raw is '{self}': expected a folder to write to, found a wildcard, which only chooses what is read",
+                "bad-raw",
+                f"give --raw {folder}, or set DMSLAKE_RAW to it",
+            )
+        return folder
+
     def has_schema(self, name: str) -> bool:
         """Whether a schema's folder name matches."""
         pattern = "".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in self.schemas)

@@ -19,7 +19,7 @@ from controller.host import this_machine
 from controller.session import Session, open_session
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.settings import DEFAULTS, Settings, read_settings, setting_names
+from glue_jobs.core.settings import DEFAULTS, MAY_BE_EMPTY, Settings, read_settings, setting_names
 from glue_jobs.core.state import TableState
 
 MEANINGS = {
@@ -28,7 +28,7 @@ MEANINGS = {
     "state_table": "the DynamoDB table with an item per table",
     "database": "the Glue database of the lake tables",
     "runner": "glue: runs of Glue jobs; local: processes on this machine",
-    "job_prefix": "what stands before the Glue jobs' names",
+    "job_prefix": "what stands before the Glue jobs' names; '' for nothing",
     "compression": "of new data files: zstd or snappy",
 }
 LIMIT_FIELDS = {item.name: item for item in fields(Limits)}
@@ -69,9 +69,9 @@ def setting_options(command: Command, outputs: Sequence[str] = OUTPUTS) -> Comma
         text = limit.metadata["meaning"] if limit else MEANINGS.get(name, "")
         default = "" if limit or not DEFAULTS.get(name) else f" [default: {DEFAULTS[name]}]"
         flag = "--" + name.replace("_", "-")
-        command = click.option(flag, name, metavar="TEXT" if not limit else "NUMBER", help=text + default, hidden=limit is not None)(
-            command
-        )
+        kind: dict[str, Any] = {"metavar": "NUMBER", "hidden": True} if limit else {"metavar": "TEXT"}
+        kind["callback"] = None if name in MAY_BE_EMPTY else not_empty
+        command = click.option(flag, name, help=text + default, **kind)(command)
     help_text = "Print for people, or one JSON document" + (", or CSV" if "csv" in outputs else "") + ". [default: table]"
     if outputs:
         command = click.option("--output", type=click.Choice(list(outputs)), help=help_text)(command)
@@ -87,10 +87,10 @@ def with_call(command: Command, outputs: Sequence[str] = OUTPUTS) -> Command:
     def wrapper(context: click.Context, **arguments: Any) -> Any:
         own = {name: arguments.pop(name, None) for name in (*setting_names(), "output", "debug")}
         outer: dict[str, Any] = context.find_root().params
-        given = {name: own[name] if own[name] else outer.get(name) for name in own}
+        given = {name: outer.get(name) if value is None or value is False else value for name, value in own.items()}
         context.find_root().params["debug"] = given.pop("debug")
         wanted = str(given.pop("output") or "table")
-        named = frozenset(name for name, value in given.items() if value)
+        named = frozenset(name for name, value in given.items() if value is not None)
         return command(Call(read_settings(given, os.environ), make_output(wanted), named, wanted), **arguments)
 
     return setting_options(wrapper, outputs)

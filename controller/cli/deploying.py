@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from controller.artifacts import Artifact, Artifacts, build_artifacts
-from controller.cli.call import Call, with_call
+from controller.cli.call import Call, not_empty, with_call
 from controller.cli.confirming import confirmed
 from controller.cli.output import Answer, View, aligned, labelled, say, size_text
 from controller.deploying.change_set import ChangeSet, read_given
@@ -34,17 +34,17 @@ WHY = "a stack is what an installation runs on"
 
 
 @click.command()
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", type=click.Path(file_okay=False), callback=not_empty)
 @with_call
-def build(call: Call, folder: Path) -> int:
+def build(call: Call, folder: str) -> int:
     """Write to FOLDER what `deploy` uploads: the controller's wheel, the Spark jobs' zip, their scripts and the template."""
     artifacts = build_artifacts(read_template(None))
     try:
-        artifacts.write(folder)
+        artifacts.write(Path(folder))
     except OSError as error:
         raise UsageError(f"{folder} can't be written: {error.strerror}", "bad-argument", "give another folder") from error
     view = View(("file", "bytes"), [(file.name, f"{len(file.data):,}") for file in artifacts.files])
-    data = {"build": BUILD, "folder": str(folder), "digest": artifacts.digest, "files": [_file(file) for file in artifacts.files]}
+    data = {"build": BUILD, "folder": str(Path(folder)), "digest": artifacts.digest, "files": [_file(file) for file in artifacts.files]}
     return call.show(Answer(data, [view], [f"digest {artifacts.digest}: the same code gives the same files"]))
 
 
@@ -53,7 +53,7 @@ def build(call: Call, folder: Path) -> int:
 @click.option("--artifacts", required=True, metavar="S3", help="Where the program's files go: s3://bucket/prefix/, a folder per version.")
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help=PARAMETER_HELP)
 @click.option("--template", type=click.Path(dir_okay=False, exists=True, path_type=Path), metavar="FILE", help=TEMPLATE_HELP)
-@click.option("--label", default="", metavar="LABEL", help=LABEL_HELP)
+@click.option("--label", default="", callback=not_empty, metavar="LABEL", help=LABEL_HELP)
 @click.option("--allow-replacement", is_flag=True, help="Also if the stack would part with a bucket, folder, table or database.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--dry-run", is_flag=True, help="Show what would be uploaded and changed, and leave nothing behind.")

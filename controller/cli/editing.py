@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from controller.cli.applying import done_lines, record_of_run
-from controller.cli.call import Call, Command, one_table, warn, with_call
+from controller.cli.call import Call, Command, not_empty, one_table, warn, with_call
 from controller.cli.looking import looking, need
 from controller.cli.output import Answer, View, labelled, size_text
 from controller.cli.running import REPORT_COLUMNS, report_lines, report_row, without_effect
@@ -50,7 +50,7 @@ def edit_options(upsert: str) -> Callable[[Command], Command]:
         command = click.option("--upsert", is_flag=True, help=upsert)(command)
         command = click.option("--row", "texts", multiple=True, metavar="JSON", help="A row as a JSON object; may be repeated.")(command)
         rows = "JSON (a list, or an object per line), CSV or Parquet, here or on s3://; - is standard input, as JSON."
-        made: Command = click.option("--rows", "where", default="", metavar="FILE", help=rows)(command)
+        made: Command = click.option("--rows", "where", default="", callback=not_empty, metavar="FILE", help=rows)(command)
         return made
 
     return add

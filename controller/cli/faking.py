@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, with_call
+from controller.cli.call import Call, not_empty, with_call
 from controller.cli.editing import Wish, edit_rows
 from controller.cli.looking import looking
 from controller.cli.output import Answer
@@ -25,7 +25,9 @@ FAKED = 1
 @click.option("--rows", "count", required=True, type=click.IntRange(0), metavar="N", help="So many rows.")
 @click.option("--seed", default=0, metavar="N", help="The same seed gives the same rows while the table is the same. [default: 0]")
 @click.option("--insert", "insert_now", is_flag=True, help="Insert them.")
-@click.option("--out", default="", metavar="FILE", help=f"Write them to a file of this machine: {', '.join(ROW_ENDINGS)}.")
+@click.option(
+    "--out", default="", callback=not_empty, metavar="FILE", help=f"Write them to a file of this machine: {', '.join(ROW_ENDINGS)}."
+)
 @with_call
 def fake(call: Call, path: str, count: int, seed: int, insert_now: bool, out: str) -> int:
     """Make up rows for the table PATH by its columns' names and types: with keys that it has not, sometimes null where a column may be.

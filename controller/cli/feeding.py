@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, with_call
+from controller.cli.call import Call, not_empty, with_call
 from controller.cli.looking import need
 from controller.cli.output import Answer, labelled
 from glue_jobs.core.errors import UsageError
@@ -30,9 +30,10 @@ FED = 1
 @click.option("--round", "only", type=int, help="Write only this round, 0 for the load; run `dmslake run` between them. [default: all]")
 @click.option("--key", type=click.Choice(["single", "composite"]), default="single", show_default=True, help="Columns of the primary key.")
 @click.option(
-    "--layout", default="", metavar="NAME,…", help="Folders and names: docs/dms-feed.md lists them. [default: flat,dash,one-folder]"
-)
-@click.option("--format", default="parquet", show_default=True, help="The files' format: docs/dms-feed.md lists all.")
+    "--layout", default="", callback=not_empty, metavar="NAME,…",
+    help="Folders and names: docs/dms-feed.md lists them. [default: flat,dash,one-folder]",
+)  # fmt: skip
+@click.option("--format", default="parquet", callback=not_empty, show_default=True, help="The files' format: docs/dms-feed.md lists all.")
 @click.option("--timestamp-column", default="dms_timestamp", metavar="NAME", show_default=True, help="The commit timestamp; '' for none.")
 @click.option("--ties", type=float, default=0.5, show_default=True, help="Share of changes with the commit timestamp of the one before.")
 @click.option("--duplicates", is_flag=True, help="DMS starts again at earlier points: rows and files come twice.")
@@ -47,16 +48,19 @@ FED = 1
 @click.option("--no-load-op", "op", flag_value="cdc", help="No Op in load files: IncludeOpForFullLoad is false.")
 @click.option("--no-op", "op", flag_value="none", help="No Op in any file, and inserts only: CdcInsertsOnly.")
 @click.option("--header", is_flag=True, help="CSV begins with the names of the columns: AddColumnName.")
-@click.option("--start", metavar="TIME", help="When the first change is committed; CDC files are named by it. [default: 2024-09-29T23:59Z]")
 @click.option(
-    "--truth", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write the rows that the lake must have."
+    "--start", callback=not_empty, metavar="TIME",
+    help="When the first change is committed; CDC files are named by it, in UTC. [default: 2024-09-29T23:59Z]",
+)  # fmt: skip
+@click.option(
+    "--truth", type=click.Path(dir_okay=False), callback=not_empty, metavar="FILE", help="Also write the rows that the lake must have."
 )
 @with_call
 def feed(
     call: Call,
     to: str,
     only: int | None,
-    truth: Path | None,
+    truth: str | None,
     start: str | None,
     op: str | None,
     reload: str | None,
@@ -71,7 +75,7 @@ def feed(
     command: Any = importlib.import_module("infra.local.feed.command")
     began = {} if start is None else {"start": _time(start)}
     wanted = wish.FeedWish(op=op or "all", reload=reload or "", **began, **given)
-    fed: Any = command.feed(wanted, to, os.environ, only=only, truth=truth)
+    fed: Any = command.feed(wanted, to, os.environ, only=only, truth=Path(truth) if truth else None)
     lines = [f"round {number}: {sentence}" if number else sentence for number, said in fed.said.items() for sentence in said]
     return call.show(Answer({"feed": FED, **fed.facts()}, (), [*lines, "", *labelled(_pairs(fed))], [f"{fed.files} file(s) below {to}"]))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, with_call
+from controller.cli.call import Call, not_empty, with_call
 from controller.cli.looking import need
 from controller.cli.output import Answer, labelled
 from glue_jobs.core.feed_wish import DEFAULTS, FILE_NAMES, READERS, read_feed_wish
@@ -48,7 +48,7 @@ def feed_options(command: Command) -> Command:
         command = click.option(flag(name), name, type=click.Choice(allowed), help=f"{text} [default: {DEFAULTS[name]}]")(command)
     for name, metavar, text in reversed(OPTIONS):
         default = f" [default: {DEFAULTS[name]}]" if DEFAULTS[name] else ""
-        command = click.option(flag(name), name, metavar=metavar, help=text + default)(command)
+        command = click.option(flag(name), name, callback=not_empty, metavar=metavar, help=text + default)(command)
     return command
 
 
@@ -57,7 +57,7 @@ def flag(name: str) -> str:
 
 
 @click.command("generate-feed")
-@click.argument("path", default="")
+@click.argument("path", default="", callback=not_empty)
 @feed_options
 @with_call
 def generate_feed(call: Call, path: str, full_load: bool, **given: Any) -> int:

@@ -13,10 +13,12 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, with_call
+from controller.cli.call import Call, not_empty, with_call
 from controller.ports import listening
+from controller.raw_scope import RawScope
 from glue_jobs.aws.clients import make_clients
 from glue_jobs.core.errors import ConfigurationError, to_install
+from glue_jobs.core.given import split_key
 from glue_jobs.core.printable import printable
 
 
@@ -56,15 +58,15 @@ def demo(spark: bool) -> int:
 
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; 0: any free one.")
-@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Where the logs of job runs go.")
+@click.option("--folder", type=click.Path(file_okay=False), callback=not_empty, help="Where the logs of job runs go.")
 @click.option("--schedule", is_flag=True, help="Start the controller when the stack's schedule says so: every hour.")
-def up(port: int, folder: Path | None, schedule: bool) -> int:
+def up(port: int, folder: str | None, schedule: bool) -> int:
     """Start an embedded AWS with buckets, state table and jobs, and keep it until Ctrl-C."""
     _require(("moto", "aws_croniter"), "local")
     listening(port).close()  # the server, a process of its own, could say it in words of its own only
     module = importlib.import_module("infra.local.up")
     with _that_starts():
-        return int(module.run_up(_say, port=port, folder=folder, schedule=schedule) or 0)
+        return int(module.run_up(_say, port=port, folder=Path(folder) if folder else None, schedule=schedule) or 0)
 
 
 @click.command()
@@ -75,12 +77,14 @@ def up(port: int, folder: Path | None, schedule: bool) -> int:
     "--interval", "interval_seconds", type=click.FloatRange(0.1), default=60.0, metavar="SECONDS", show_default=True,
     help="With --follow: seconds of changes in one CDC file.",
 )  # fmt: skip
-@click.option("--timestamp-column", metavar="NAME", help="Write the commit time in a column of this name.")
+@click.option("--tables", metavar="A,B", callback=not_empty, help="Only these, comma separated as in CSV. [default: all, later ones too]")
+@click.option("--before-images", is_flag=True, help="Write the row before an update in BI_ columns, by which a changed key is told.")
+@click.option("--timestamp-column", metavar="NAME", callback=not_empty, help="Write the commit time in a column of this name.")
 @functools.partial(with_call, outputs=())  # it goes on for long, and answers nothing
-def capture(call: Call, mysql: str, full_load: bool, follow: bool, interval_seconds: float, timestamp_column: str | None) -> int:
+def capture(call: Call, mysql: str, tables: str | None, **given: Any) -> int:
     """Write a MySQL or MariaDB database's rows and changes to --raw, as DMS would."""
-    raw = call.settings.require("raw").raw
+    raw = RawScope.parse(call.settings.require("raw").raw).folder_to_write()
     _require(("pyarrow", "pymysql", "pymysqlreplication"), "local,capture")
     module = importlib.import_module("infra.local.capture")
-    s3 = make_clients(os.environ).s3
-    return int(module.run_capture(mysql, raw, full_load, follow, interval_seconds, timestamp_column, _say, s3_client=s3) or 0)
+    only = [name for name in split_key(tables) if name] if tables else None
+    return int(module.run_capture(mysql, raw, echo=_say, tables=only, s3_client=make_clients(os.environ).s3, **given) or 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from controller.cli.call import Call, with_call
+from controller.cli.call import Call, not_empty, with_call
 from controller.cli.output import Answer, count_text, labelled, problem_lines, size_text
 from controller.session import Session
 from controller.snapshotting import Snapshotted, plan_here, take_snapshot
@@ -21,21 +21,28 @@ SNAPSHOT = 1
 
 @click.command("snapshot")
 @click.argument("table")
-@click.option("--sources", default="", metavar="FILE", help="The sources file, JSON or YAML, in which TABLE stands.")
-@click.option("--to", default="", metavar="S3", help="Where snapshots are: s3://bucket/prefix/.")
-@click.option("--run-date", default="", metavar="DATE", help="As of the end of this day, UTC. [default: today]")
+@click.option("--sources", default="", callback=not_empty, metavar="FILE", help="The sources file, JSON or YAML, in which TABLE stands.")
+@click.option("--to", default="", callback=not_empty, metavar="S3", help="Where snapshots are: s3://bucket/prefix/.")
+@click.option("--run-date", default="", callback=not_empty, metavar="DATE", help="As of the end of this day, UTC. [default: today]")
 @click.option("--layout", type=click.Choice(LAYOUTS), default="flat", show_default=True, help="One folder, or partitions by date.")
 @click.option(
     "--keep", type=click.IntRange(0), default=0, metavar="N", help="Keep N versions, remove older ones that nothing points to; 0: keep all."
 )
 @click.option("--full", is_flag=True, help="Read all raw files, also where a snapshot before could be gone on from.")
-@click.option("--path", default="", metavar="S3", help="Where DMS writes the table; instead of the sources file, or over it.")
-@click.option("--primary-keys", default="", metavar="A,B", help="The columns that identify a row.")
-@click.option("--cdc-start-date", default="", metavar="DATE", help="CDC files from this day on count.")
-@click.option("--partition-date", default="", metavar="COLUMN", help="For --layout dated: a date of the data; without it by run date.")
-@click.option("--schema", default="", metavar="COLUMNS", help="The columns of every file: 'id bigint, name string'.")
-@click.option("--timestamp-column", default="", metavar="COLUMN", help="DMS's TimestampColumnName.")
-@click.option("--last-change-column", default="", metavar="NAME", help="The output's column for it. [default: last_change]")
+@click.option(
+    "--path", default="", callback=not_empty, metavar="S3", help="Where DMS writes the table; instead of the sources file, or over it."
+)
+@click.option("--primary-keys", default="", callback=not_empty, metavar="A,B", help="The columns that identify a row.")
+@click.option("--cdc-start-date", default="", callback=not_empty, metavar="DATE", help="CDC files from this day on count.")
+@click.option(
+    "--partition-date", default="", callback=not_empty, metavar="COLUMN",
+    help="For --layout dated: a date of the data; without it by run date.",
+)  # fmt: skip
+@click.option("--schema", default="", callback=not_empty, metavar="COLUMNS", help="The columns of every file: 'id bigint, name string'.")
+@click.option("--timestamp-column", default="", callback=not_empty, metavar="COLUMN", help="DMS's TimestampColumnName.")
+@click.option(
+    "--last-change-column", default="", callback=not_empty, metavar="NAME", help="The output's column for it. [default: last_change]"
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be read, and write nothing.")
 @with_call
 def snapshot(call: Call, table: str, sources: str, dry_run: bool, keep: int, full: bool, **given: Any) -> int:

@@ -11,6 +11,7 @@ from glue_jobs.core.paths import S3Uri
 
 COMPRESSIONS = ("zstd", "snappy")
 RUNNERS = ("glue", "local")
+MAY_BE_EMPTY = frozenset({"job_prefix"})  # given as an empty text: no prefix, whatever the environment says
 DEFAULTS = {"state_table": "DMSCDC_Controller", "runner": "glue", "compression": "zstd"}
 
 
@@ -49,7 +50,9 @@ def read_settings(given: Mapping[str, str | None], environment: Mapping[str, str
     """Settings from given texts (flags or job arguments, names with underscores), then DMSLAKE_… variables, then defaults."""
     texts: dict[str, str] = {}
     for name in setting_names():
-        text = given.get(name) or environment.get(f"DMSLAKE_{name.upper()}") or DEFAULTS.get(name, "")
+        text = given.get(name)
+        if not text and not (text == "" and name in MAY_BE_EMPTY):
+            text = environment.get(f"DMSLAKE_{name.upper()}") or DEFAULTS.get(name, "")
         texts[name] = str(text).strip()
     _one_of("runner", texts["runner"], RUNNERS)
     _one_of("compression", texts["compression"], COMPRESSIONS)

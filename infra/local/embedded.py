@@ -92,6 +92,10 @@ class EmbeddedAws:
     _session: Any = field(default_factory=embedded_session, init=False, repr=False)
     _clients_lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        """The server and the job runs have working folders of their own: a relative folder would be another one there."""
+        self.folder = self.folder.absolute() if self.folder else None
+
     def __enter__(self) -> EmbeddedAws:
         return self.start()
 

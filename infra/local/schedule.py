@@ -13,6 +13,7 @@ from typing import Any
 
 from aws_croniter import AwsCroniter
 from aws_croniter.exceptions import AwsCroniterExpressionError
+from botocore.exceptions import ClientError
 
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _CRON = re.compile(r"cron\((.+)\)")
@@ -55,15 +56,22 @@ class Scheduler:
         self._due: dict[tuple[str, str], datetime | None] = {}
 
     def tick(self) -> None:
-        """Looks at the triggers once. A trigger seen for the first time, or changed, is due from now on."""
+        """Looks at the triggers once. A trigger seen for the first time, or changed, is due from now on.
+
+        What Glue refuses is said: all that lies in an embedded AWS would be lost with it.
+        """
         now = self._now()
-        seen = {(trigger["Name"], trigger["Schedule"]): trigger for trigger in active_triggers(self._glue)}
+        try:
+            seen = {(trigger["Name"], trigger["Schedule"]): trigger for trigger in active_triggers(self._glue)}
+        except ClientError as error:
+            self._echo(f"# {now:%H:%M}: the triggers can't be read: {_in_one_line(error)}")
+            return
         self._due = {key: self._due[key] if key in self._due else self._first_due(key[1], now) for key in seen}
         for key, due in self._due.items():
             if due is not None and due <= now:
                 self._due[key] = next_due(key[1], now)
-                for action in seen[key]["Actions"]:
-                    self._start(action["JobName"], due)
+                for job in _jobs(seen[key]):
+                    self._start(job, due)
 
     def _first_due(self, expression: str, now: datetime) -> datetime | None:
         """Of a trigger that was not there at the last look. The template's are checked; one that was made by hand may be wrong."""
@@ -74,12 +82,25 @@ class Scheduler:
             return None
 
     def _start(self, job: str, due: datetime) -> None:
-        runs = self._glue.get_job_runs(JobName=job, MaxResults=50)["JobRuns"]
-        if any(run["JobRunState"] in _UNFINISHED for run in runs):
-            self._echo(f"# {due:%H:%M}: {job} is still running, not started")
+        try:
+            runs = self._glue.get_job_runs(JobName=job, MaxResults=50)["JobRuns"]
+            if any(run["JobRunState"] in _UNFINISHED for run in runs):
+                self._echo(f"# {due:%H:%M}: {job} is still running, not started")
+                return
+            run_id = self._glue.start_job_run(JobName=job)["JobRunId"]
+        except ClientError as error:
+            self._echo(f"# {due:%H:%M}: {job} can't be started: {_in_one_line(error)}")
             return
-        run_id = self._glue.start_job_run(JobName=job)["JobRunId"]
         self._echo(f"# {due:%H:%M}: started {job}, run {run_id}")
+
+
+def _in_one_line(error: ClientError) -> str:
+    return " ".join(str(error).split())
+
+
+def _jobs(trigger: dict[str, Any]) -> list[str]:
+    """The jobs that a trigger starts. A crawler that it starts beside, or in their place, is none of ours."""
+    return [action["JobName"] for action in trigger["Actions"] if action.get("JobName")]
 
 
 def active_triggers(glue: Any) -> Iterator[dict[str, Any]]:
@@ -94,7 +115,7 @@ def how_it_stands(glue: Any, now: datetime, honoured: bool) -> list[str]:
     """A line per trigger, for a person."""
     lines = []
     for trigger in active_triggers(glue):
-        jobs = ", ".join(action["JobName"] for action in trigger["Actions"])
+        jobs = ", ".join(_jobs(trigger)) or "no job"
         if not honoured:
             lines.append(f"# Nothing starts by itself; with --schedule, {trigger['Schedule']} (UTC) starts {jobs}")
             continue

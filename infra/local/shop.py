@@ -18,8 +18,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from controller.raw_scope import RawScope
 from glue_jobs.aws.clients import make_clients
+from glue_jobs.core.errors import UsageError
 from glue_jobs.core.paths import S3Uri
+from glue_jobs.core.printable import error_lines
 from infra.local.dms_files import CdcFileNames, DmsRow, dms_parquet, dms_table, load_file_name
 
 SCHEMA = "shop"
@@ -259,7 +262,12 @@ def main(variables: Mapping[str, str]) -> int:
     if not raw:
         print("DMSLAKE_RAW is not set: start `dmslake up` and paste the lines it prints into this shell", file=sys.stderr)
         return 3
-    for line in feed_next(make_clients(variables).s3, raw, datetime.now(timezone.utc)):
+    try:
+        folder = RawScope.parse(raw).folder_to_write()
+    except UsageError as error:
+        print(*error_lines(error), sep="\n", file=sys.stderr)
+        return error.exit_code
+    for line in feed_next(make_clients(variables).s3, folder, datetime.now(timezone.utc)):
         print(line)
     return 0
 

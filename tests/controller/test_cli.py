@@ -10,15 +10,17 @@ import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import glue_jobs
 from controller.cli import main
+from controller.cli.call import not_empty
 from controller.cli.entry import cli
 from controller.cli.running import CONTROLLER_LIMITS, JOB_SETTINGS
 from glue_jobs.aws.records import read_record, write_record
@@ -320,6 +322,62 @@ def test_status_check(served: World, dmslake: Dmslake) -> None:
     assert "what to do: reload it" in done.out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "--check"),
+        ("status", str(ORDERS), "--check"),
+        ("verify", "--quick"),
+        ("verify", str(ORDERS), "--quick"),
+        ("rollback", "--all", "--to", "2024-05-01T12:00:00Z"),
+        ("rollback", str(ORDERS), "--to", "previous"),
+    ],
+    ids=" ".join,
+)
+def test_a_check_without_a_state_table_is_3(served: World, dmslake: Dmslake, words: tuple[str, ...]) -> None:
+    """A wrong name or region does not pass for tables that are well."""
+    done = dmslake(*words, "--state-table", "nowhere")
+
+    assert (done.code, done.out) == (3, "")
+    for said in ("no DynamoDB table nowhere", "--state-table", "AWS_REGION"):
+        assert said in done.err
+
+
+@pytest.mark.parametrize("words", [("plan",), ("status",)], ids=" ".join)
+def test_a_look_before_the_first_run_needs_no_state_table(served: World, dmslake: Dmslake, words: tuple[str, ...]) -> None:
+    """It shows what is there for it."""
+    served.put_raw(ORDERS, LOAD)
+
+    done = dmslake(*words, "--state-table", "nowhere")
+
+    assert (done.code, str(ORDERS) in done.out) == (0, True)
+
+
+@pytest.mark.parametrize("words", [("status", "--check"), ("verify", "--quick")], ids=" ".join)
+def test_a_check_of_no_table_at_all_is_3(served: World, dmslake: Dmslake, words: tuple[str, ...]) -> None:
+    """A table that only lies in the raw folder is none yet; one that nobody keeps up is enough."""
+    served.put_raw(ORDERS, LOAD)
+    done = dmslake(*words)
+    served.put_item(ORDERS, ActiveFlag="false")
+
+    assert (done.code, done.out) == (3, "")
+    for said in (f"the state table {served.table.name} has no item", "--state-table", "AWS_REGION", "`dmslake tables`"):
+        assert said in done.err
+    assert dmslake(*words).code == 0
+
+
+def test_a_rollback_of_all_tables_where_there_is_none_is_a_wrong_call(served: World, dmslake: Dmslake) -> None:
+    """Nothing went back, and that is said."""
+    served.put_item(ORDERS)
+    before = served.item(ORDERS)
+
+    done = dmslake("rollback", "--all", "--to", "2024-05-01T12:00:00Z")
+
+    assert (done.code, done.out, served.item(ORDERS)) == (2, "", before)
+    for said in ("--all means no table", "1 item(s)", served.table.name, "--raw s3://raw-bucket/dms/"):
+        assert said in done.err
+
+
 def test_status_shows_the_last_runs_error(served: World, dmslake: Dmslake) -> None:
     """A table that failed without being blocked says why."""
     served.put_loaded(ORDERS, LOAD)
@@ -445,6 +503,22 @@ def test_repartition_by_no_column_of_the_table_is_refused(served: World, dmslake
         ("status", ""),
         ("watch", ""),
         ("rollback", "", "--to", HEAD),
+        ("snapshot", "orders", "--sources", ""),
+        ("snapshot", "orders", "--path", "s3://raw-bucket/dms/shop/orders/", "--to", ""),
+        ("generate-feed", "PATH", "--staging", "s", "--as-of", ""),
+        ("generate-feed", "", "--staging", "s"),
+        ("feed", "--to", "things", "--layout", ""),
+        ("feed", "--to", "things", "--truth", ""),
+        ("fake", "PATH", "--rows", "1", "--out", ""),
+        ("insert", "PATH", "--row", '{"id": 7}', "--rows", ""),
+        ("deploy", "--stack", "dmslake", "--artifacts", "s3://bucket/dmslake/", "--label", ""),
+        ("build", ""),
+        ("up", "--folder", ""),
+        ("capture", "--mysql", "mysql://user@host/shop", "--tables", ""),
+        ("capture", "--mysql", "mysql://user@host/shop", "--timestamp-column", ""),
+        ("run", "PATH", "--lake", ""),
+        ("run", "PATH", "--batch-files", ""),
+        ("--state-table", "", "status", "--check"),
     ],
     ids=" ".join,
 )
@@ -457,6 +531,44 @@ def test_an_empty_value_is_no_answer(served: World, dmslake: Dmslake, words: tup
 
     assert (done.code, done.out, served.item(ORDERS)) == (2, "", before)
     assert " is empty" in done.err
+
+
+# A key can be an empty text, a feed can be without timestamp column. Where an option may be repeated, what reads its texts refuses an empty
+# one, and click finds no file of that name.
+MAY_BE_EMPTY = frozenset(
+    {
+        "read --key", "feed --timestamp-column",
+        "read --sum", "schema --rename", "unblock --skip-file", "adopt --column", "deploy --parameter",
+        "insert --row", "update --row", "delete --row",
+        "deploy --template",
+    }
+)  # fmt: skip
+
+
+def test_every_text_that_is_empty_is_refused() -> None:
+    """A new option or argument must be given, has the callback that refuses it, or stands above; --job-prefix has a test of its own."""
+    free = {
+        f"{name} {each.opts[0]}"
+        for name, command in {"": cli, **cli.commands}.items()
+        for each in command.params
+        if isinstance(each.type, (click.Path, click.types.StringParamType)) and not getattr(each, "is_flag", False)
+        if not each.required and each.callback is not not_empty and each.name != "job_prefix"
+    }
+
+    assert free == MAY_BE_EMPTY
+
+
+def test_an_empty_job_prefix_is_no_prefix(dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the command and after it: an installation has none, whatever the shell is set to."""
+    monkeypatch.setenv("DMSLAKE_JOB_PREFIX", "dms-")
+
+    def prefix(*words: str) -> str:
+        (row,) = [row for row in dmslake(*words, "--output", "json").json["settings"] if row["setting"] == "job_prefix"]
+        return str(row["value"])
+
+    told = [prefix("settings"), prefix("settings", "--job-prefix", ""), prefix("--job-prefix", "", "settings")]
+    assert told == ["dms-", "", ""]
+    assert prefix("--job-prefix", "own-", "settings", "--job-prefix", "") == ""
 
 
 @pytest.mark.parametrize("words", [("read",), ("read", "--history"), ("history",), ("diff", HEAD)], ids=" ".join)
@@ -742,12 +854,48 @@ def test_a_reader_that_has_gone_is_no_failure(words: tuple[str, ...], with_error
     assert (done.returncode, done.stderr or "") == (0, "")
 
 
-def in_a_process(*words: str, stdout: Any = subprocess.PIPE, shell: str = "", **variables: str) -> subprocess.CompletedProcess[bytes]:
+def in_a_process(
+    *words: str, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE, shell: str = "", **variables: str
+) -> subprocess.CompletedProcess[bytes]:
     """A command line with a stdout of its own. shell: a redirection that a shell does before."""
     words = (sys.executable, "-m", "controller.cli", *words)
     line = ["sh", "-c", f"exec {shlex.join(words)} {shell}"]
     environment = {**os.environ, **variables}
-    return subprocess.run(line, stdout=stdout, stderr=subprocess.PIPE, env=environment, check=False, timeout=60)
+    return subprocess.run(line, stdout=stdout, stderr=stderr, env=environment, check=False, timeout=60)
+
+
+@pytest.fixture
+def unread() -> Iterator[int]:
+    """The end of a pipe that nobody reads from."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)
+
+
+@pytest.mark.parametrize(
+    "words", [("run",), ("status", "--check"), ("status", "--check", "--output", "json"), ("verify", "--quick")], ids=" ".join
+)
+def test_a_failure_is_one_though_nobody_reads_the_answer(served: World, unread: int, words: tuple[str, ...]) -> None:
+    """As of `dmslake run | head -1`: the exit code is that of what was done, and stderr says no more and no less."""
+    served.put_loaded(ORDERS, LOAD, Blocked=BLOCK)
+
+    heard, unheard = in_a_process(*words), in_a_process(*words, stdout=unread)
+
+    assert heard.returncode != 0
+    assert (unheard.returncode, unheard.stderr) == (heard.returncode, heard.stderr)
+
+
+def test_a_run_is_waited_for_though_nobody_reads_its_messages(served: World, unread: int) -> None:
+    """As of `dmslake run 2>&1 >report | head -1`: it is started, and the report has it."""
+    create_jobs(served)
+    served.put_raw(ORDERS, LOAD)
+    served.put_item(ORDERS)
+
+    done = in_a_process("run", "--output", "json", stderr=unread)
+
+    assert done.returncode == as_json(done.stdout.decode())["exit_code"] == 1
+    assert len(served.clients.glue.get_job_runs(JobName="LoadInitial")["JobRuns"]) == 1
 
 
 @pytest.mark.parametrize("words", [("settings",), ("settings", "--output", "json")], ids=" ".join)
@@ -912,3 +1060,11 @@ def test_capture_needs_raw(dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch) ->
     done = dmslake("capture", "--mysql", "mysql://root@localhost/x")
 
     assert (done.code, "--raw" in done.err) == (3, True)
+
+
+def test_capture_needs_a_folder_to_write_to(dmslake: Dmslake) -> None:
+    """Some schemas of one are none: no folder would be read that is named `sales_*`."""
+    done = dmslake("capture", "--mysql", "mysql://root@localhost/x", "--raw", "s3://raw-bucket/dms/sales_*")
+
+    assert (done.code, done.out) == (2, "")
+    assert "give --raw s3://raw-bucket/dms/," in done.err

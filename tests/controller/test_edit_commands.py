@@ -124,7 +124,7 @@ def test_what_can_not_be_done_is_said(past_world: PastWorld, lake_command: Comma
     for name in ("json", "jsonl", "parquet"):
         assert lake_command("fake", path, "--rows", "1", "--out", str(tmp_path / f"f.{name}")).code == 0
         assert lake_command("insert", path, "--rows", str(tmp_path / f"f.{name}"), "--dry-run").code == 0
-    made = lake_command("create", new, "--schema", str(file), "--primary-key", "null", "--database", "")
+    made = lake_command("create", new, "--schema", str(file), "--primary-key", "null")
     assert (made.code, "null: rows can only be added" in made.out) == (0, True)
     assert table.item()["Head"] == before
 

@@ -36,6 +36,21 @@ def test_parse_refuses(raw: str) -> None:
         RawScope.parse(raw)
 
 
+@pytest.mark.parametrize("raw", ["s3://bucket/dms", "s3a://bucket/dms/", "s3://bucket/dms/*"])
+def test_the_folder_to_write_to(raw: str) -> None:
+    """Where schemas are written, however the setting spells it."""
+    assert RawScope.parse(raw).folder_to_write() == "s3://bucket/dms/"
+
+
+def test_some_schemas_are_no_folder_to_write_to() -> None:
+    """The folder is named that would do."""
+    with pytest.raises(UsageError) as caught:
+        RawScope.parse("s3://bucket/dms/sales_*").folder_to_write()
+
+    assert "'s3://bucket/dms/sales_*'" in caught.value.message
+    assert "--raw s3://bucket/dms/," in caught.value.todo
+
+
 def test_wildcard_is_no_regular_expression() -> None:
     """Only * and ? are special, and the whole name must match."""
     scope = RawScope("bucket", "", "a.b+*")

@@ -33,6 +33,13 @@ def test_a_flag_wins_over_the_environment_over_the_default(given: str | None, en
     assert read_settings({"state_table": given}, variables).state_table == expected
 
 
+def test_an_empty_job_prefix_is_one() -> None:
+    """Of an installation without a prefix, whatever the environment says."""
+    variables = {"DMSLAKE_JOB_PREFIX": "dms-"}
+
+    assert [read_settings({"job_prefix": given}, variables).job_prefix for given in (None, "", "own-")] == ["dms-", "", "own-"]
+
+
 @pytest.mark.parametrize("name", setting_names())
 def test_every_setting_is_read_from_flag_and_environment(name: str) -> None:
     """The same name with underscores, and DMSLAKE_ before it in capitals."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
+from controller.cli.entry import run as run_command
 from infra.local.capture import UsageError, run_capture
 from infra.local.capture.source import Source
 from infra.local.sample import run_script
 from tests.database.files import RawFiles
 from tests.database.server import MariaDb
+from tests.database.steps import ops, run
 
 
 def test_the_walkthrough_is_captured_and_told(mariadb: MariaDb, connection: Any, raw: RawFiles) -> None:
@@ -90,6 +93,87 @@ def test_a_server_that_refuses_is_a_set_up_error(mariadb: MariaDb, raw: RawFiles
 
     assert code == 3
     assert "database nowhere" in lines[0]
+
+
+def test_tables_and_before_images_are_options(
+    mariadb: MariaDb, connection: Any, raw: RawFiles, table: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the command line on: other tables have no file, and a changed key is told."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", raw.client.meta.endpoint_url)
+    run(connection, "CREATE TABLE u (id int PRIMARY KEY)", "INSERT INTO u VALUES (1)")
+    words = ["capture", "--mysql", mariadb.url(raw.database), "--raw", raw.url, "--tables", "t", "--before-images"]
+
+    codes = [run_command([*words, "--full-load"])]
+    run(connection, "UPDATE t SET id = 10 WHERE id = 1", "INSERT INTO u VALUES (2)")
+    codes.append(run_command(words))
+
+    assert codes == [0, 0], capsys.readouterr().err
+    assert raw.names("u") == []
+    assert raw.rows(table)[2:] == [{"Op": "U", "id": 10, "v": "a", "BI_id": 1, "BI_v": "a"}]
+
+
+class _Interrupted:
+    """An S3 client at which Ctrl-C comes before it puts a file of the table t."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def put_object(self, **given: Any) -> Any:
+        if "/t/" in given["Key"]:
+            raise KeyboardInterrupt
+        return self._client.put_object(**given)
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_ctrl_c_in_a_full_load_is_no_success(mariadb: MariaDb, raw: RawFiles, table: str, follow: bool) -> None:
+    """Exit code 130, and what it left is not gone on from: only another full load puts it right."""
+    lines: list[str] = []
+
+    def run_it(client: Any, **given: Any) -> int:
+        return run_capture(mariadb.url(raw.database), raw.url, echo=lines.append, s3_client=client, **given)
+
+    codes = [run_it(_Interrupted(raw.client), full_load=True, follow=follow), run_it(raw.client)]
+    told = list(lines)
+    codes += [run_it(raw.client, full_load=True), run_it(raw.client)]
+
+    assert codes == [130, 1, 0, 0]
+    assert "run it again with --full-load" in told[0]
+    assert "did not come to its end" in told[1]
+    assert ops(raw) == [("I", 1, "a"), ("I", 2, "b")]
+
+
+def test_ctrl_c_after_the_full_load_loses_nothing(mariadb: MariaDb, connection: Any, raw: RawFiles, table: str) -> None:
+    """Exit code 130, but for a following capture, which ends so; the next one goes on from the saved position."""
+    lines: list[str] = []
+
+    class Pressed(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            raise KeyboardInterrupt
+
+    def run_it(client: Any, **given: Any) -> int:
+        return run_capture(mariadb.url(raw.database), raw.url, echo=lines.append, s3_client=client, **given)
+
+    codes = [run_it(raw.client, full_load=True, follow=True, stop=Pressed())]
+    run(connection, "INSERT INTO t VALUES (3, 'c')")
+    codes += [run_it(_Interrupted(raw.client)), run_it(raw.client)]
+
+    assert codes == [0, 130, 0]
+    assert [line for line in lines if "goes on from the saved position" in line] == [
+        "stopped; the next capture goes on from the saved position",
+        "interrupted; the next capture goes on from the saved position",
+    ]
+    assert ops(raw) == [("I", 1, "a"), ("I", 2, "b"), ("I", 3, "c")]
+
+
+def test_the_server_waits_while_a_file_is_uploaded(mariadb: MariaDb, database: str) -> None:
+    """For a day: by itself it drops whoever takes no rows for a minute, and the full load with it."""
+    with Source.from_url(mariadb.url(database)).connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT @@net_write_timeout, @@wait_timeout")
+
+        assert cursor.fetchall() == ((86_400, 86_400),)
 
 
 def test_a_missing_bucket_is_a_set_up_error(mariadb: MariaDb, connection: Any, raw: RawFiles) -> None:

@@ -134,6 +134,8 @@ def test_only_named_tables_are_captured(connection: Any, raw: RawFiles, table: s
     capture(options=options)
 
     assert (raw.names("u"), len(raw.names("t"))) == ([], 2)
+    (warning,) = capture(options=CaptureOptions(tables=("t", "nope"))).warnings
+    assert "nope not in database" in warning
     with pytest.raises(UsageError, match="nope not in database"):
         capture(full_load=True, options=CaptureOptions(tables=("t", "nope")))
 

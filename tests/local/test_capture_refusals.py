@@ -23,12 +23,14 @@ LACKS = "Access denied; you need (at least one of) the {} privilege(s) for this 
 
 
 class Server:
-    """A connection to a server that has no tables, and the only cursor on it. raises: the error of statements that begin so."""
+    """A connection to a server that has no tables, and the only cursor on it. raises: the error of statements that begin so; answers: the
+    rows of others."""
 
     open, connection = True, None
 
-    def __init__(self, raises: Mapping[str, pymysql.MySQLError]) -> None:
+    def __init__(self, raises: Mapping[str, pymysql.MySQLError], answers: Mapping[str, list[Any]] | None = None) -> None:
         self._raises, self._rows = raises, list[Any]()
+        self._answers = {"SHOW GLOBAL VARIABLES": list(SETTINGS.items()), **(answers or {})}
 
     def __enter__(self) -> Server:
         return self
@@ -46,7 +48,7 @@ class Server:
         for begin, error in self._raises.items():
             if statement.startswith(begin):
                 raise error
-        self._rows = list(SETTINGS.items()) if statement.startswith("SHOW GLOBAL VARIABLES") else []
+        self._rows = next((rows for begin, rows in self._answers.items() if statement.startswith(begin)), [])
 
     def fetchall(self) -> list[Any]:
         return self._rows
@@ -88,6 +90,24 @@ def test_it_is_a_matter_of_set_up_and_no_defect(
     assert first.startswith("dmslake: database shop on db.example:3306: ")
     assert second.startswith("  what to do: ")
     assert says in err
+
+
+@pytest.mark.parametrize("options", [[], ["--full-load"]])
+def test_another_spelling_of_the_database_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    """Where names have no case it connects, and its rows are read; of its changes, which the binlog has under one spelling, none was."""
+    told = [("Binlog_snapshot_file", "binlog.000001"), ("Binlog_snapshot_position", "4")]
+    answers = {"SELECT schema_name": [("shop",)], "SHOW STATUS": told}
+    monkeypatch.setattr(pymysql, "connect", lambda **_: Server({}, answers))
+    monkeypatch.setattr(RawFolder, "load_state", lambda _: None)
+
+    code = run(["capture", "--mysql", "mysql://reader@db.example/Shop", "--raw", "s3://raw/dms/", *options])
+
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert "expected the database as the server spells it, 'shop', found 'Shop'" in err
+    assert "what to do: write the database as 'shop'" in err
 
 
 def test_a_server_that_does_not_listen_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -187,6 +187,12 @@ def test_feed_without_raw_says_what_to_do(capsys: pytest.CaptureFixture[str]) ->
     assert "dmslake up" in capsys.readouterr().err
 
 
+def test_feed_into_some_schemas_says_which_folder_to_give(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wildcard is no folder's name: exit code 2 and the way out, and nothing is written."""
+    assert shop.main({"DMSLAKE_RAW": "s3://dmslake-raw/dms/sales_*"}) == 2
+    assert "give --raw s3://dmslake-raw/dms/, or set DMSLAKE_RAW to it" in capsys.readouterr().err
+
+
 def test_later_rounds_fit_the_columns() -> None:
     """Rows of every round have the table's columns as of then."""
     done = open_shop()

@@ -313,6 +313,42 @@ def test_transaction_files_go_beside_the_schemas(tmp_path: Path) -> None:
     assert len([path for path in _files(tmp_path) if "/shop/" in path]) == 1
 
 
+def test_transactions_of_another_table_are_not_written_over(tmp_path: Path) -> None:
+    """The same seed gives the same names: it is refused, before anything is written. The same feed again writes the same bytes."""
+    wish = replace(SMALL, layout="transactions")
+    feed(wish, f"{tmp_path}/dms/shop/things/", {})
+    before = _files(tmp_path)
+
+    with pytest.raises(UsageError, match=r"transactions/CDC_TXN-2024\d+\.csv is there with other rows") as caught:
+        feed(wish, f"{tmp_path}/dms/shop/parts/", {})
+    feed(wish, f"{tmp_path}/dms/shop/things/", {})
+    assert ("--start" in caught.value.todo, _files(tmp_path)) == (True, before)
+
+    feed(replace(wish, start=wish.start + timedelta(seconds=1)), f"{tmp_path}/dms/shop/parts/", {})
+    both = _files(tmp_path)
+    assert {path: both[path] for path in before} == before
+    assert len(both) == 2 * len(before)
+
+
+def test_transactions_are_kept_by_a_reload() -> None:
+    """They are of all tables; what is said is what happens."""
+    part = list(make_rounds(replace(SMALL, layout="transactions", reload="gone")))[2]
+
+    assert part.removed == ()
+    assert [sentence for sentence in part.said if sentence.endswith("the CDC files from before are kept")]
+
+
+def test_a_start_in_another_zone_is_the_same_feed() -> None:
+    """Names, folders and change sequences are of UTC."""
+
+    def written(start: datetime) -> list[tuple[str, bytes]]:
+        wish = replace(SMALL, layout="YYYYMMDDHH", change_sequence=True, start=start)
+        return [(file.path, file.encode()) for part in make_rounds(wish) for file in part.files]
+
+    west = timezone(timedelta(hours=-4))
+    assert written(datetime(2024, 5, 1, 12, tzinfo=west)) == written(datetime(2024, 5, 1, 16, tzinfo=timezone.utc))
+
+
 def test_a_folder_of_others_is_not_written_into(tmp_path: Path) -> None:
     """A file that this feed would not have written stops it, before anything is written."""
     feed(SMALL, f"{tmp_path}/t", {})

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from glue_jobs.core.errors import UsageError
+from infra.local.feed.command import feed
 from infra.local.feed.place import open_place
+from infra.local.feed.wish import FeedWish
 from tests.quick_aws import QuickAws
 
 
@@ -23,6 +25,20 @@ def test_only_what_is_removed_goes(is_s3: bool, quick_aws: QuickAws, tmp_path: P
         place.remove("2024/05/01/20240501-120000000.parquet")
 
     assert place.names() == {"LOAD00000001.parquet"}
+
+
+@pytest.mark.parametrize("scheme", ["s3a", "s3n"])
+def test_other_spellings_of_s3_are_s3(scheme: str, quick_aws: QuickAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As everywhere; no folder of this machine is named so."""
+    monkeypatch.chdir(tmp_path)
+    to = f"{quick_aws.raw}{scheme}/shop/things/"
+
+    fed = feed(FeedWish(rows=2, rounds=1, changes=2, layout="transactions"), to.replace("s3://", f"{scheme}://"), quick_aws.environment())
+
+    assert (fed.folder, fed.item["CdcPath"]) == (to, f"{quick_aws.raw}{scheme}/transactions/")
+    assert open_place(to, quick_aws.environment()).names() == {"LOAD00000001.parquet"}
+    assert len(open_place(fed.item["CdcPath"], quick_aws.environment()).names()) == fed.files - 1 > 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_where_nothing_can_be_written_is_said(tmp_path: Path) -> None:

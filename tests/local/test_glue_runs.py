@@ -228,6 +228,18 @@ def test_stop_of_the_server_ends_its_runs(scripts: Path, tmp_path: Path) -> None
     assert log.exists()
 
 
+def test_a_relative_folder_is_one_of_the_person_s(scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run has a working folder of its own, and finds its script all the same; its log is where the person looks."""
+    monkeypatch.chdir(tmp_path)
+    jobs = (Job("Controller", "pythonshell", "echo.py", 1),)
+    with EmbeddedAws(jobs=jobs, code_folder=scripts, folder=Path("work")) as aws:
+        run = aws.run_job("Controller")
+        seen = result_of(aws, run)
+
+    assert Path(seen["cwd"]).is_relative_to(tmp_path / "work")
+    assert (tmp_path / "work" / "logs" / f"{run['Id']}.log").exists()
+
+
 def test_wait_that_is_too_short_names_the_log(aws: EmbeddedAws) -> None:
     """A wait has a deadline, and says where to look."""
     glue = aws.client("glue")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from botocore.exceptions import ClientError
 
 from infra.local.embedded import EmbeddedAws
 from infra.local.schedule import ScheduleError, Scheduler, how_it_stands, next_due
@@ -81,6 +82,42 @@ def test_the_controller_is_started_when_due_and_never_twice_at_once(aws: Embedde
         glue.start_trigger(Name=trigger["Name"])
     finally:
         glue.create_job(**_controller())
+
+
+def test_what_glue_refuses_is_said_and_the_rest_goes_on(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that is not there, and a crawler, beside the controller; a look that fails."""
+    glue, said, clock = aws.client("glue"), [], [NOON]
+    scheduler = Scheduler(glue, lambda: clock[0], said.append)
+    known = {run["Id"] for run in _runs(aws)}
+    actions = {"nowhere": {"JobName": "Nowhere"}, "crawls": {"CrawlerName": "crawler"}}
+    for name, action in actions.items():
+        glue.create_trigger(Name=name, Type="SCHEDULED", Schedule="cron(0 * * * ? *)", StartOnCreation=True, Actions=[action])
+
+    def refuse(name: str) -> None:
+        raise ClientError({"Error": {"Code": "Busy", "Message": "not\nnow"}}, "GetTriggers")
+
+    try:
+        scheduler.tick()
+        clock[0] = NOON + timedelta(hours=1)
+        scheduler.tick()
+        stands = how_it_stands(glue, NOON, honoured=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(glue, "get_paginator", refuse)
+            scheduler.tick()
+    finally:
+        for name in actions:
+            glue.delete_trigger(Name=name)
+        started = [run["Id"] for run in _runs(aws) if run["Id"] not in known]
+        for run_id in started:
+            aws.wait_for_run("Controller", run_id)
+
+    assert said == [
+        f"# 13:00: started Controller, run {started[0]}",
+        "# 13:00: Nowhere can't be started: An error occurred (EntityNotFoundException) when calling the GetJobRuns operation: "
+        "Job Nowhere not found.",
+        "# 13:00: the triggers can't be read: An error occurred (Busy) when calling the GetTriggers operation: not now",
+    ]
+    assert "# cron(0 * * * ? *) (UTC) starts no job, next at 2026-01-30 13:00" in stands
 
 
 def _waiting() -> dict[str, object]:

@@ -19,6 +19,7 @@ from infra.local.capture.columns import SourceColumn, logged_column, logged_conv
 from infra.local.capture.corrections import apply_corrections
 from infra.local.capture.errors import CaptureError
 from infra.local.capture.source import BinlogPosition, Source
+from infra.local.capture.statements import read_statement
 
 apply_corrections()
 
@@ -26,9 +27,7 @@ _ER_MASTER_FATAL_ERROR_READING_BINLOG = 1236
 _COMMENT = r"\s*(?:/\*.*?\*/\s*)*"
 _SAVEPOINT = re.compile(_COMMENT + r"SAVEPOINT\s+(.+)", re.IGNORECASE | re.DOTALL)
 _ROLLBACK_TO = re.compile(_COMMENT + r"ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?(.+)", re.IGNORECASE | re.DOTALL)
-_ROW_STATEMENT = re.compile(_COMMENT + r"(INSERT|UPDATE|DELETE|REPLACE|LOAD)\b", re.IGNORECASE | re.DOTALL)
 _XA = re.compile(_COMMENT + r"XA\s", re.IGNORECASE | re.DOTALL)
-_ROWS_GONE = re.compile(_COMMENT + r"(TRUNCATE|RENAME\s+TABLE|DROP\s+(TABLE|DATABASE|SCHEMA))\b", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def transactions(source: Source, start: BinlogPosition, end: BinlogPosition, wan
                 if wanted(event.table):
                     current.rows += _rows(event, layouts)
                 continue
-            done, warnings = _after_query(source, event, current)
+            done, warnings = _after_query(source, event, current, wanted)
             position = BinlogPosition(stream.log_file, stream.log_pos)
             if done or warnings:
                 yield Transaction(tuple(current.rows) if done else (), position, warnings)
@@ -155,7 +154,7 @@ def _rows(event: RowsEvent, layouts: _Layouts) -> Iterator[LoggedRow]:
             yield LoggedRow(event.table, columns, op, values(row), None, when)
 
 
-def _after_query(source: Source, event: Any, current: _Open) -> tuple[bool, tuple[str, ...]]:
+def _after_query(source: Source, event: Any, current: _Open, wanted: Callable[[str], bool]) -> tuple[bool, tuple[str, ...]]:
     """Whether the transaction is committed by the event, and what a person should know of it."""
     if isinstance(event, XidEvent):
         return True, ()
@@ -173,13 +172,15 @@ def _after_query(source: Source, event: Any, current: _Open) -> tuple[bool, tupl
         raise CaptureError(
             f"binlog: XA transactions are not supported, found {query[:80]!r}", "binlog-xa", "run with --full-load to start behind it"
         )
-    elif event.schema.decode("utf-8", "replace") == source.database:
-        if _ROW_STATEMENT.match(query):
+    else:
+        statement = read_statement(query, event.schema.decode("utf-8", "replace"))
+        if statement is None or not statement.concerns(source.database, wanted):
+            return False, ()
+        if statement.is_logged:
             raise CaptureError(
                 f"binlog: a change was logged as a statement, its rows are not known: {query[:200]!r}",
                 "binlog-statement",
                 "a session has changed its binlog_format: have it set to ROW, then run with --full-load",
             )
-        if _ROWS_GONE.match(query):
-            return False, (f"CDC files can't say {query[:200]!r}; run with --full-load to start again",)
+        return False, (f"CDC files can't say {query[:200]!r}; run with --full-load to start again",)
     return False, ()

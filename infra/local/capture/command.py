@@ -14,6 +14,11 @@ from glue_jobs.core.printable import error_lines
 from infra.local.capture.errors import CaptureError
 from infra.local.capture.session import CaptureOptions, CaptureSummary, capture
 
+_INTERRUPTED = 130
+_BROKE_OFF = (
+    "interrupted in the full load: run it again with --full-load, before any `dmslake run` takes what is there for the whole tables"
+)
+
 
 def run_capture(
     mysql: str,
@@ -29,11 +34,18 @@ def run_capture(
     s3_client: Any = None,
     stop: threading.Event | None = None,
 ) -> int:
-    """Capture and tell what was written, a line per table; the exit code (0, 1 failed, 2 usage, 3 set-up).
+    """Capture and tell what was written, a line per table; the exit code (0, 1 failed, 2 usage, 3 set-up, 130 Ctrl-C).
 
     An error is told by `echo` too, as other commands word theirs; where `echo` prints, it goes to stderr. Without `s3_client` the
-    environment's credentials and endpoints are used. Ctrl-C ends a following capture: 0.
+    environment's credentials and endpoints are used. Ctrl-C is how a following capture ends, but for its full load: 0.
     """
+    is_loading = full_load
+
+    def tell(part: CaptureSummary) -> None:
+        nonlocal is_loading
+        is_loading = False  # the full load is the first that is told
+        _tell(part, echo)
+
     options = CaptureOptions(tables=tuple(tables) if tables else None, timestamp_column=timestamp_column, before_images=before_images)
     try:
         capture(
@@ -45,10 +57,15 @@ def run_capture(
             interval_seconds=interval_seconds,
             options=options,
             stop=stop,
-            on_round=lambda part: _tell(part, echo),
+            on_round=tell,
         )
     except KeyboardInterrupt:
-        echo("stopped; the next capture goes on from the saved position")
+        if follow and not is_loading:
+            echo("stopped; the next capture goes on from the saved position")
+            return 0
+        with redirect_stdout(sys.stderr):
+            echo(_BROKE_OFF if is_loading else "interrupted; the next capture goes on from the saved position")
+        return _INTERRUPTED
     except CaptureError as error:
         with redirect_stdout(sys.stderr):
             for line in error_lines(error, "dmslake: "):

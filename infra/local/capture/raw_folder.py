@@ -22,18 +22,23 @@ STATE_FORMAT = 1
 
 @dataclass
 class CaptureState:
-    """Where the capture goes on, and the last CDC file name of each table."""
+    """Where the capture goes on, and the last CDC file name of each table.
+
+    is_loading: a full load was begun at the position, and hasn't come to its end: what lies in the folder is a part of it.
+    """
 
     position: BinlogPosition
     last_files: dict[str, str] = field(default_factory=dict)
+    is_loading: bool = False
 
     def to_json(self) -> bytes:
-        """One object, `"format": 1` first."""
+        """One object, `"format": 1` first; `"loading": true` last, where it is."""
         content = {
             "format": STATE_FORMAT,
             "log_file": self.position.file,
             "log_pos": self.position.offset,
             "last_files": self.last_files,
+            **({"loading": True} if self.is_loading else {}),
         }
         return json.dumps(content, indent=1).encode()
 
@@ -47,7 +52,8 @@ class CaptureState:
                 "capture-state",
                 "use the version of dmslake that wrote it, or remove it and run with --full-load",
             )
-        return cls(BinlogPosition(content["log_file"], content["log_pos"]), dict(content["last_files"]))
+        position = BinlogPosition(content["log_file"], content["log_pos"])
+        return cls(position, dict(content["last_files"]), bool(content.get("loading", False)))
 
 
 class RawFolder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -89,12 +89,14 @@ class Capture:
         self._raw = raw
         self._options = options
         self._clock = clock
+        self._told: set[str] = set()  # of the wanted tables those that are not there, and were warned of
 
     def full_load(self) -> CaptureSummary:
         """Write every table's rows as of one binlog position, which is saved last.
 
         As with DMS, a table's older load and CDC files are deleted first: they belong to the load before. A table
-        without rows gets no file. A crash leaves no new position: run the full load again.
+        without rows gets no file. A crash leaves the state's word that a load was begun, which the rounds refuse: run
+        the full load again.
         """
         with self._source.refusals():
             return self._full_load()
@@ -109,25 +111,35 @@ class Capture:
         old = self._raw.load_state()
         with consistent_snapshot(self._source) as (connection, position):
             with self._source.connect() as other:
-                self._source.check_settings(other)
+                self._source.check(other)
                 tables = self._source.tables(other, self._options.tables)
+            state = CaptureState(position, old.last_files if old else {}, is_loading=True)
+            self._raw.save_state(state)  # before the first file goes: from now on the folder has no whole load
             for table in tables:
                 self._raw.remove_files(table.name)
                 self._load_table(connection, table, summary)
-        self._raw.save_state(CaptureState(position, old.last_files if old else {}))
+        self._raw.save_state(replace(state, is_loading=False))
         summary.position = position
         return summary
 
     def _round(self) -> CaptureSummary:
         with self._source.connect() as connection:
-            self._source.check_settings(connection)
+            self._source.check(connection)
+            names = self._source.names(connection, self._options.tables)
             end = binlog_end(connection)
         state = self._raw.load_state()
-        summary = CaptureSummary(position=end)
+        summary = CaptureSummary(position=end, warnings=self._not_there(names))
         if state is None:
             self._raw.save_state(CaptureState(end))
             summary.warnings.append(f"no saved position in {self._raw.state_place}: changes are captured from {end} on")
             return summary
+        if state.is_loading:
+            raise CaptureError(
+                f"{self._raw.state_place}: the full load that began at {state.position} did not come to its end: "
+                "rows and tables are missing in the raw folder",
+                "load-broke-off",
+                "run it again with --full-load, before any `dmslake run`: that would take what is there for the whole tables",
+            )
         if state.position.order > end.order:
             raise CaptureError(
                 f"{self._raw.state_place}: position {state.position} lies behind the binlog's end {end}: "
@@ -143,6 +155,12 @@ class Capture:
         self._flush(pending, state, summary)
         summary.position = state.position
         return summary
+
+    def _not_there(self, names: Sequence[str]) -> list[str]:
+        """A warning of wanted tables that the database doesn't have, once: under a wrong name nothing is ever captured."""
+        missing = sorted(set(self._options.tables or ()) - set(names) - self._told)
+        self._told.update(missing)
+        return [f"--tables: {', '.join(missing)} not in database {self._source.database}; there are: {names}"] if missing else []
 
     def _take(self, transaction: Transaction, pending: list[LoggedRow], state: CaptureState, summary: CaptureSummary) -> None:
         pending += transaction.rows

@@ -20,6 +20,10 @@ from infra.local.capture.errors import SetupError, UsageError
 from infra.local.capture.refusals import refusal
 
 _ER_PARSE_ERROR = 1064
+_A_DAY = 86_400
+# The server drops whoever takes no rows for net_write_timeout (60 seconds), or asks nothing for wait_timeout: the upload of a load file
+# can take longer.
+_SESSION = f"SET time_zone = '+00:00', net_write_timeout = {_A_DAY}, wait_timeout = {_A_DAY}"
 
 _REQUIRED = {
     "log_bin": ("ON", "start the server with --log-bin"),
@@ -123,7 +127,7 @@ class Source:
             raise self.refusal(error) from error
 
     def connect(self, **more: Any) -> pymysql.connections.Connection[Any]:
-        """A connection whose session shows times in UTC, and TIME values as text."""
+        """A connection whose session shows times in UTC, and TIME values as text, and waits a day for us."""
         conv: dict[Any, Any] = {**conversions, FIELD_TYPE.TIME: str}
         with self.refusals():
             return pymysql.connect(
@@ -131,12 +135,30 @@ class Source:
                 database=self.database,
                 charset="utf8mb4",
                 conv=conv,
-                init_command="SET time_zone = '+00:00'",
+                init_command=_SESSION,
                 **more,
             )
 
-    def check_settings(self, connection: pymysql.connections.Connection[Any]) -> None:
-        """Raise unless the server's binlog holds whole rows in a form that the reader understands."""
+    def check(self, connection: pymysql.connections.Connection[Any]) -> None:
+        """Raise unless the database's changes will be found in the server's binlog, whole, and in a form that the reader understands."""
+        self._check_name(connection)
+        self._check_settings(connection)
+
+    def _check_name(self, connection: pymysql.connections.Connection[Any]) -> None:
+        """Where names have no case (lower_case_table_names) any spelling connects, but the binlog has the server's own only."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT schema_name FROM information_schema.schemata WHERE schema_name = %s", [self.database])
+            names = [row[0] for row in cursor.fetchall()]
+        if names and self.database not in names:
+            raise UsageError(
+                f"--mysql: expected the database as the server spells it, {names[0]!r}, found {self.database!r}: "
+                "the binlog has its changes under that name only",
+                "bad-mysql-url",
+                f"write the database as {names[0]!r}",
+            )
+
+    def _check_settings(self, connection: pymysql.connections.Connection[Any]) -> None:
+        """Each with the statement that puts it right."""
         expected = {**_REQUIRED, **_UNSUPPORTED}
         with connection.cursor() as cursor:
             names = ", ".join(["%s"] * len(expected))
@@ -148,15 +170,28 @@ class Source:
             if found.get(name, "").upper() != value:
                 raise SetupError(f"server variable {name}: expected {value!r}, found {found.get(name)!r}", "server-setting", remedy)
 
-    def tables(self, connection: pymysql.connections.Connection[Any], only: Sequence[str] | None) -> list[SourceTable]:
-        """The database's base tables (or those named), in the order of their names."""
+    def names(self, connection: pymysql.connections.Connection[Any], only: Sequence[str] | None) -> list[str]:
+        """The names of the database's tables, in their order. Raises if one that is wanted is of a kind that can't be captured."""
         with connection.cursor(DictCursor) as cursor:
             cursor.execute(
-                "SELECT table_name AS table_name FROM information_schema.tables"
-                " WHERE table_schema = %s AND table_type = 'BASE TABLE' ORDER BY 1",
+                "SELECT table_name AS table_name, table_type AS table_type FROM information_schema.tables"
+                " WHERE table_schema = %s AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY 1",
                 [self.database],
             )
-            names = [row["table_name"] for row in cursor.fetchall()]
+            kinds = {row["table_name"]: row["table_type"] for row in cursor.fetchall()}
+        versioned = [name for name, kind in kinds.items() if kind != "BASE TABLE" and (only is None or name in only)]
+        if versioned:
+            raise SetupError(
+                f"database {self.database}: expected tables without versions of their rows, found WITH SYSTEM VERSIONING: "
+                f"{', '.join(versioned)}",
+                "versioned-table",
+                "leave them out: name all others in --tables",
+            )
+        return list(kinds)
+
+    def tables(self, connection: pymysql.connections.Connection[Any], only: Sequence[str] | None) -> list[SourceTable]:
+        """The database's base tables (or those named), in the order of their names."""
+        names = self.names(connection, only)
         missing = sorted(set(only or ()) - set(names))
         if missing:
             raise UsageError(f"--tables: {', '.join(missing)} not in database {self.database}", "unknown-table", f"there are: {names}")

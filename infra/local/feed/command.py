@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 
 from glue_jobs.core.dms_columns import SEQUENCE_COLUMN
 from glue_jobs.core.errors import UsageError
+from glue_jobs.core.paths import S3Uri
 from infra.local.feed.oracle import Oracle
-from infra.local.feed.place import open_place, writing
-from infra.local.feed.rounds import Round, make_rounds
+from infra.local.feed.place import RawPlace, is_s3, open_place, writing
+from infra.local.feed.rounds import RawWrite, Round, make_rounds
 from infra.local.feed.simulation import KEYS
 from infra.local.feed.wish import FeedWish
 
@@ -45,32 +46,48 @@ def feed(wish: FeedWish, to: str, variables: Mapping[str, str], *, only: int | N
     """Write the feed's files below `to` (`s3://bucket/prefix/schema/table/`, or a folder that ends so).
 
     only: write this round (0: the load) and no other; those before it are taken to be there. truth: a file for the rows that the lake
-    must have afterwards, as Parquet. Raises UsageError if there are files that this feed would not have written by then, or one can't be
-    written.
+    must have afterwards, as Parquet. Raises UsageError if there are files that this feed would not have written by then, a file of
+    another table would be written over, or one can't be written.
     """
+    to = str(S3Uri.folder(to)) if is_s3(to) else to
     schema, table = _table_of(to)
     if only is not None and not 0 <= only <= wish.rounds:
         raise UsageError(f"--round: expected 0 to {wish.rounds}, found {only}", "bad-feed")
     place, fed, last = open_place(to, variables), Fed(to), wish.rounds if only is None else only
     shared = transactions_of(to)
+    beside = open_place(shared, variables) if wish.is_transactions else place
     rounds = [part for part in make_rounds(wish, (schema, table)) if part.number <= last]
     known = {file.path for part in rounds for file in part.files}
     foreign = sorted(place.names() - known)
     if foreign:
         raise UsageError(f"{to} has files that this feed did not write, the first is {foreign[0]}", "bad-feed", "give an empty folder")
-    for part in rounds if only is None else rounds[only:]:
+    wanted = rounds if only is None else rounds[only:]
+    _refuse_others(shared, beside, [file for part in wanted for file in part.files if file.transactions])
+    for part in wanted:
         fed.said[part.number] = part.said
         fed.removed += len(part.removed)
         for path in part.removed:
             place.remove(path)
         for file in part.files:
-            (open_place(shared, variables) if file.transactions else place).put(file.path, file.encode())
+            (beside if file.transactions else place).put(file.path, file.encode())
             fed.files, fed.rows = fed.files + 1, fed.rows + file.rows
     _finish(fed, wish, rounds[-1], shared)
     if truth is not None:
         with writing(truth, "--truth"):
             pq.write_table(rounds[-1].oracle.table(), truth)
     return fed
+
+
+def _refuse_others(shared: str, place: RawPlace, files: Sequence[RawWrite]) -> None:
+    """Refuse to write over what another feed has written to the folder of all tables: the rows of its table would be gone."""
+    there = place.names() if files else set()
+    for file in files:
+        if file.path in there and place.get(file.path) != file.encode():
+            raise UsageError(
+                f"{shared}{file.path} is there with other rows: another feed wrote it, of another table or with other options",
+                "bad-feed",
+                "give another --seed or --start, so that its files have other names",
+            )
 
 
 def _finish(fed: Fed, wish: FeedWish, last: Round, shared: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ class RawPlace(Protocol):
 
     def names(self) -> set[str]:
         """The paths of all files there."""
+
+    def get(self, path: str) -> bytes:
+        """The bytes of a file that is there."""
 
     def put(self, path: str, data: bytes) -> None: ...
     def remove(self, path: str) -> None: ...
@@ -46,6 +50,9 @@ class LocalPlace:
     def names(self) -> set[str]:
         return {path.relative_to(self._folder).as_posix() for path in self._folder.rglob("*") if path.is_file()}
 
+    def get(self, path: str) -> bytes:
+        return (self._folder / path).read_bytes()
+
     def put(self, path: str, data: bytes) -> None:
         file = self._folder / path
         with writing(file, "--to"):
@@ -71,6 +78,10 @@ class S3Place:
         prefix = self._folder.key
         return {file.key[len(prefix) :] for file in list_files(self._s3, self._folder.bucket, prefix)}
 
+    def get(self, path: str) -> bytes:
+        data: bytes = self._s3.get_object(Bucket=self._folder.bucket, Key=self._folder.key + path)["Body"].read()
+        return data
+
     def put(self, path: str, data: bytes) -> None:
         self._s3.put_object(Bucket=self._folder.bucket, Key=self._folder.key + path, Body=data)
 
@@ -78,8 +89,13 @@ class S3Place:
         self._s3.delete_object(Bucket=self._folder.bucket, Key=self._folder.key + path)
 
 
+def is_s3(text: str) -> bool:
+    """Whether it is an address in S3, in any of the spellings that `S3Uri` takes."""
+    return re.match(r"\s*s3[an]?://", text) is not None
+
+
 def open_place(text: str, variables: Mapping[str, str]) -> LocalPlace | S3Place:
     """The folder that `text` names: `s3://bucket/prefix/` or a path. variables: where credentials and endpoints are looked up."""
-    if text.startswith("s3://"):
+    if is_s3(text):
         return S3Place(make_clients(variables).s3, S3Uri.folder(text))
     return LocalPlace(Path(text))

@@ -138,7 +138,8 @@ class Feed:
         self._since, self._history, self.reloaded_at = [], [], self._clock
         loads = self._full_load(self._clock)
         self._clock += STEP
-        said.append(f"the table is loaded again: {len(self.source.rows)} rows; the CDC files from before are {self.wish.reload}")
+        what = "kept" if self.layout.transactions else self.wish.reload  # in a folder of all tables nothing of one goes
+        said.append(f"the table is loaded again: {len(self.source.rows)} rows; the CDC files from before are {what}")
         return loads
 
     # --- changes

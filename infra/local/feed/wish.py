@@ -24,6 +24,8 @@ class FeedWish:
     files only, in none (then rows are only inserted). ties: the share of changes with the commit time of the one before. duplicates:
     DMS starts again at an earlier point, in each round. late: a file arrives a round after its successors. reload: in the middle round,
     with the CDC files from before `kept` or `gone`. before_images: keys change, too.
+
+    start is in UTC, in whatever zone it is given: names of files are made of it.
     """
 
     seed: int = 1
@@ -63,6 +65,7 @@ class FeedWish:
             raise _wrong(f"ties: expected a share from 0 to 1, found {self.ties}")
         if self.start.tzinfo is None:
             raise _wrong(f"start: expected a time with its zone, found {self.start.isoformat()}")
+        object.__setattr__(self, "start", self.start.astimezone(timezone.utc))
         if self.before_images and self.op == "none":
             raise _wrong("before images are of updates, and without Op there are only inserts")
         if self.before_images and self.writes_csv and not self.header:

@@ -12,12 +12,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 from controller.host import Host
 from controller.plan import LOAD_INITIAL, PlannedRun, Problem, RunPlan, TablePlan, pack_runs
 from controller.problems import problem_of
-from controller.runners import BackPressure, Look, Runner
-from glue_jobs.core.errors import DmslakeError
+from controller.runners import BackPressure, Look, NoAnswer, Runner
+from glue_jobs.core.errors import DmslakeError, RetryLater
 from glue_jobs.core.limits import Limits
 
 GIVE_UP_LOOKS = 360  # looks at a run in a state nobody knows, or at a Glue that starts nothing: an hour at the default pause
 FAILED_LOOKS = 12  # consecutive looks that fail
+# For so long a start that got no answer is sent again: of two runs with one id the second knows the first, which it looks for among the
+# changes of the last two hours.
+UNANSWERED_SECONDS = 1800.0
 NOT_STARTED = "NOT_STARTED"
 UNKNOWN = "UNKNOWN"
 LANDED = frozenset({"committed", "nothing"})
@@ -25,7 +28,8 @@ LANDED = frozenset({"committed", "nothing"})
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How one run ended. state: Glue's word, NOT_STARTED, or UNKNOWN where we gave up looking.
+    """How one run ended. state: Glue's word, NOT_STARTED, or UNKNOWN where we gave up looking, or don't know whether it was started
+    (without job_run).
 
     results: path → the table's LastRun, where this run wrote it. held: paths without one whose lease another run holds, or held meanwhile,
     as far as that can be told.
@@ -85,6 +89,8 @@ class Dispatch:
         self._plan_again = plan_again
         self._read_items = read_items
         self._queue: list[PlannedRun] = []
+        self._ids: dict[PlannedRun, str] = {}  # of those in the queue that were tried
+        self._unanswered: dict[str, datetime] = {}  # run id → when it was first asked for, without an answer
         self._going: list[_Going] = []
         self._outcomes: list[RunOutcome] = []
         self._actions: dict[str, str] = {}
@@ -133,24 +139,59 @@ class Dispatch:
         """Start what has room. A job that is refused now is passed over until the next look: the other jobs may have room."""
         refused: dict[str, BackPressure] = {}
         while (place := self._next_place(refused)) is not None:
-            run, run_id = self._queue[place], f"{controller_run}-{self._count + 1}"
+            run = self._queue[place]
+            run_id = self._id_of(run, controller_run)
             try:
-                job_run = self._runner.start(run, run_id)
+                job_run = self._start(run, run_id)
             except BackPressure as error:
                 refused[run.job] = error
                 self._log("back-pressure", run, run_id, message=error.message)
                 continue
             except Exception as error:  # noqa: BLE001 - a run that can't be started is its tables' failure, the other runs go on
-                del self._queue[place]
-                self._end(RunOutcome(run, run_id, NOT_STARTED, problem=problem_of(error)))
+                self._drop(place, problem_of(error), run_id)
                 continue
-            del self._queue[place]
-            self._count += 1
+            self._take(place)
             self._going.append(_Going(run, run_id, job_run, self._host.now()))
             self._log("run-started", run, run_id, job_run=job_run)
         self._refused = self._refused + 1 if refused and not self._going else 0
         if self._refused >= GIVE_UP_LOOKS:
             self._give_up(next(iter(refused.values())))
+
+    def _id_of(self, run: PlannedRun, controller_run: str) -> str:
+        """The id of a run in the queue, the same at each try: a try that got no answer may have started it."""
+        if run not in self._ids:
+            self._count += 1
+            self._ids[run] = f"{controller_run}-{self._count}"
+        return self._ids[run]
+
+    def _start(self, run: PlannedRun, run_id: str) -> str:
+        """The id to look it up by. Not tried again where the first try got no answer long ago: the run would not know what that one did."""
+        first = self._unanswered.get(run_id)
+        if first is not None and (self._host.now() - first).total_seconds() >= UNANSWERED_SECONDS:
+            raise RetryLater(f"none came within {UNANSWERED_SECONDS / 60:.0f} minutes", "not-started", "run again")
+        try:
+            return self._runner.start(run, run_id)
+        except NoAnswer:
+            self._unanswered.setdefault(run_id, self._host.now())
+            raise
+
+    def _take(self, place: int) -> PlannedRun:
+        """The run at that place of the queue, which waits no more."""
+        run = self._queue.pop(place)
+        self._ids.pop(run, None)
+        return run
+
+    def _drop(self, place: int, problem: Problem, run_id: str = "") -> None:
+        """End a run that can't be started. Where it was asked for without an answer, it may have been started all the same."""
+        tried = self._ids.get(self._queue[place], "")
+        run = self._take(place)
+        if tried not in self._unanswered:
+            self._end(RunOutcome(run, run_id, NOT_STARTED, problem=problem))
+            return
+        message = f"it is not known whether {run.job} run {tried} was started, because a request for it got no answer: {problem.message}"
+        then = "run again" if problem.code == "not-started" else problem.todo
+        todo = f"look for a run with --run_id {tried} among the job's last runs in Glue; {then}"
+        self._end(RunOutcome(run, tried, UNKNOWN, problem=Problem("start-not-known", message, todo, problem.exit_code)))
 
     def _next_place(self, refused: Collection[str]) -> int | None:
         """The place in the queue of the first run that has room. Loads, which may take hours, leave a place to the other jobs."""
@@ -166,7 +207,7 @@ class Dispatch:
         message = f"gave up after {GIVE_UP_LOOKS} tries: {error.message}"
         problem = Problem("not-started", message, "nothing: the next controller run tries again")
         while self._queue:
-            self._end(RunOutcome(self._queue.pop(0), "", NOT_STARTED, problem=problem))
+            self._drop(0, problem)
 
     def _look(self, going: _Going) -> None:
         try:

@@ -18,7 +18,7 @@ from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.pages import folders_passing
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.aws.translate import aws_error, error_code
-from glue_jobs.core.errors import DmslakeError, UsageError
+from glue_jobs.core.errors import ConfigurationError, DmslakeError, UsageError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import MAX_CATALOG_NAME, MAX_NAME_BYTES, TablePath, by_path, find_path
 from glue_jobs.core.printable import printable
@@ -88,6 +88,11 @@ class Gathered:
             texts.append(no_tables(self.scope))
         return (*texts, *self.notes)
 
+    @property
+    def has_items(self) -> bool:
+        """Whether the state table has an item, in scope or not. Tables that are only found below the raw folder have none."""
+        return bool(self.others) or any(not fact.is_new for fact in (*self.tables, *self.siblings))
+
 
 @dataclass(frozen=True)
 class Discovered:
@@ -103,12 +108,14 @@ class Question:
     """What to gather. paths: as a person wrote them, empty for all in scope. keys: instead, of the items; one that is gone is left out.
 
     create: the table and items that are missing. wants: the tables whose snapshot and raw files are read. files: who reads them. alone: no
-    matter which other tables there are: of full paths the items are read by key.
+    matter which other tables there are: of full paths the items are read by key. must_exist: a missing state table is an error, and not one
+    without items, as before the first run.
     """
 
     settings: Settings
     paths: tuple[str, ...] = ()
     create: bool = False
+    must_exist: bool = False
     discover: bool = True
     everything: bool = False  # items outside of the scope too
     keys: tuple[str, ...] = ()
@@ -123,6 +130,15 @@ def no_tables(scope: RawScope) -> str:
         f"no table in bucket {scope.bucket} below prefix '{scope.prefix}' (schemas: {scope.schemas}). Check in DMS: the task runs and has "
         f"loaded rows (a folder appears with a table's first row); the S3 target endpoint's BucketName is {scope.bucket} and its "
         f"BucketFolder is '{scope.prefix.rstrip('/')}'; DMS writes <BucketFolder>/<schema>/<table>/"
+    )
+
+
+def no_items(state_table: str) -> ConfigurationError:
+    """The error of who would check all tables where there is none: a wrong name or region must not pass for tables that are well."""
+    return ConfigurationError(
+        f"the state table {state_table} has no item: there is no table to check",
+        "no-items",
+        "correct --state-table or AWS_REGION if another one is meant; in a new installation `dmslake tables` makes the items",
     )
 
 
@@ -187,16 +203,26 @@ def survey(
 
 def read_items(table: StateTable, question: Question) -> list[dict[str, Any]]:
     """All items, because a table that is not asked for may have the folder of one that is; those of full paths alone by key, if nothing
-    else matters. A missing state table holds none."""
+    else matters. A missing state table holds none, or is an error, as the question says."""
     keys = tuple(str(TablePath.parse(path)) for path in question.paths if "/" in path)
     try:
         if question.alone and keys and len(keys) == len(question.paths) and not question.keys:
             return list(table.batch_get(keys).values())
         return list(table.scan())
     except ClientError as error:
-        if error_code(error) == "ResourceNotFoundException":
-            return []
-        raise
+        if error_code(error) != "ResourceNotFoundException":
+            raise
+        if question.must_exist:
+            raise _no_state_table(table.name) from error
+        return []
+
+
+def _no_state_table(name: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"there is no DynamoDB table {name} in this account and region: expected the state table, with an item for each table",
+        "no-resource",
+        "correct --state-table or AWS_REGION; in a new installation `dmslake tables` creates it",
+    )
 
 
 def discover(s3: Any, scope: RawScope) -> Discovered:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from controller.dispatch import NOT_STARTED, Dispatched, RunOutcome
+from controller.dispatch import NOT_STARTED, UNKNOWN, Dispatched, RunOutcome
 from controller.plan import Problem, RunPlan, TablePlan
 
 REPORT = 1
@@ -161,7 +162,8 @@ def _part(plan: TablePlan, outcome: RunOutcome) -> TableReport:
     if last is not None:
         return _from_last_run(base, last)
     if outcome.problem is not None:
-        return replace(base, outcome="not-started" if outcome.state == NOT_STARTED else "failed", error=outcome.problem)
+        not_started = outcome.state == NOT_STARTED
+        return replace(base, outcome="not-started", error=outcome.problem) if not_started else replace(base, error=_unread(plan, outcome))
     if outcome.exit_code == LEASE_HELD_EXIT or plan.path in outcome.held:
         return replace(base, outcome="lease-held", error=LEASE_HELD)
     return replace(base, error=_no_result(plan, outcome))
@@ -186,8 +188,27 @@ def _from_last_run(base: TableReport, last: Mapping[str, Any]) -> TableReport:
     )
 
 
+def _unread(plan: TablePlan, outcome: RunOutcome) -> Problem:
+    """Why it can't be read what a run did. What is asked for again without a look may be done twice."""
+    problem = outcome.problem
+    assert problem is not None
+    message = problem.message
+    if outcome.job_run:
+        ended = f"it ended {outcome.state}, and what it did can't be read"
+        told = "how it ended can't be read, and it may go on" if outcome.state == UNKNOWN else ended
+        message = f"{outcome.run.job} run {outcome.job_run} was started; {told}: {message}"
+    return replace(problem, message=message, todo="; ".join(filter(None, (_look_first(plan), problem.todo))))
+
+
+def _look_first(plan: TablePlan) -> str:
+    return f"before it is run again, look whether it is done: `dmslake history {shlex.quote(plan.path)}`"
+
+
 def _no_result(plan: TablePlan, outcome: RunOutcome) -> Problem:
     where = f"{outcome.run.job} run {outcome.job_run or outcome.run_id}"
+    if outcome.state == UNKNOWN:
+        message = f"the {where} was started; how it ended can't be read, and it may go on, without a result for {plan.path} as yet"
+        return Problem("no-result", f"{message}: {outcome.message}", f"{_look_first(plan)}; read the run's log")
     message = f"the {where} ended {outcome.state} without a result for {plan.path}"
     if outcome.message:
         message += f": {outcome.message}"

@@ -10,11 +10,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, HTTPClientError
 
 import glue_jobs
 from controller.plan import ADOPT, APPLY, BACKFILL, ERASE, LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, SNAPSHOT, PlannedRun
@@ -48,6 +49,11 @@ class BackPressure(RetryLater):
     """No run can be started just now."""
 
 
+class NoAnswer(BackPressure):
+    """It is not known whether the run was started: the request got no answer. Sent again with the same run id it does no harm, because the
+    second run knows by it what the first has done (see glue_jobs.protocol.sent_twice)."""
+
+
 @dataclass(frozen=True)
 class Look:
     """How a run stands. state: Glue's word. exit_code: of a local process that ended."""
@@ -73,7 +79,7 @@ class Runner(ABC):
 
     @abstractmethod
     def start(self, run: PlannedRun, run_id: str) -> str:
-        """Start a run and return the id to look it up by. Raises BackPressure if it can't be started now."""
+        """Start a run and return the id to look it up by. Raises BackPressure if it can't be started now, NoAnswer if it may have been."""
 
     @abstractmethod
     def look(self, run: PlannedRun, job_run: str) -> Look:
@@ -98,6 +104,8 @@ class GlueRunner(Runner):
         arguments = {"--path": ",".join(run.paths), "--run_id": run_id, **{f"--{name}": value for name, value in run.arguments}}
         try:
             return str(self._glue.start_job_run(JobName=name, Arguments=arguments)["JobRunId"])
+        except HTTPClientError as error:  # none of an endpoint that is not reached: nothing was sent there
+            raise NoAnswer(f"Glue did not answer whether it starts a run of {name}: {error}", "connection") from error
         except ClientError as error:
             code = error_code(error)
             if code in BACK_PRESSURE:
@@ -165,7 +173,8 @@ class LocalRunner(Runner):
             if SPARK_BAR.match(text):
                 continue
             lines.append(text)
-            self._on_line(run_id, text)
+            with suppress(OSError):  # nobody can be told, and the pipe is emptied all the same: the run would wait at a full one for ever
+                self._on_line(run_id, text)
 
     def look(self, run: PlannedRun, job_run: str) -> Look:
         process, reader, lines = self._processes[job_run]

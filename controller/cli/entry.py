@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, Callable
 import click
 
 from controller.cli.call import setting_options
-from controller.cli.output import accept_any_text, say, say_error
+from controller.cli.output import accept_any_text, end_output, say, say_error, unheard
 from glue_jobs import __version__
 from glue_jobs.aws.translate import aws_error
 from glue_jobs.core.errors import DmslakeError
@@ -95,7 +94,7 @@ class Commands(MutableMapping[str, click.Command]):
 
 
 class ReaderGone(Exception):
-    """Nobody reads any more what is printed: head has its lines, a person has left less."""
+    """Nobody reads any more what is being printed, a piece after the other: head has its lines, a person has left less."""
 
 
 @contextmanager
@@ -139,45 +138,41 @@ def cli(**_: Any) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line; the exit code."""
-    debug = "--debug" in argv
+    """Run one command line; the exit code. It stands whether what is printed can be written or not, but for an answer that a full disk
+    does not take."""
     accept_any_text()
+    try:
+        return _run(argv)
+    finally:
+        end_output()
+
+
+def _run(argv: Sequence[str]) -> int:
+    debug = "--debug" in argv
     try:
         return int(cli.main(args=list(argv), prog_name="dmslake", standalone_mode=False) or 0)
     except click.exceptions.Exit as error:
         return int(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        with unheard(sys.stderr, OSError):
+            error.show()
         return 2
     except (click.Abort, KeyboardInterrupt):
         say("interrupted")
         return INTERRUPTED
     except ReaderGone:
-        _say_no_more()
         return 0
     except DmslakeError as error:
-        _say_no_more()
         return _fail(error, error, debug)
     except Exception as error:  # noqa: BLE001 - the outermost place: a person gets words, a traceback only on request
         return _fail(aws_error(error), error, debug)
 
 
-def _say_no_more() -> None:
-    """What is left of an answer that nobody reads, or that can't be written, goes nowhere: the end of the process writes it, and would
-    fail again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
-
-
 def _fail(said: DmslakeError, error: BaseException, debug: bool) -> int:
     say_error(said)
     if debug:
-        traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
+        with unheard(sys.stderr, OSError):
+            traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
     elif said.code == "unexpected":
         say("  (--debug shows where)")
     return said.exit_code

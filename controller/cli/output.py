@@ -8,7 +8,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -84,7 +84,7 @@ def printing(*, for_programs: bool = False) -> Iterator[TextIO]:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         yield stream
         stream.flush()
-    except BrokenPipeError:  # nobody reads any more, which is no failure
+    except BrokenPipeError:  # nobody reads any more, which is no failure: a long answer ends here
         raise
     except OSError as error:
         raise ConfigurationError(
@@ -94,11 +94,37 @@ def printing(*, for_programs: bool = False) -> Iterator[TextIO]:
         ) from error
 
 
+@contextmanager
+def unheard(stream: TextIO, error: type[OSError] = BrokenPipeError) -> Iterator[None]:
+    """Within it, what the stream does not take by such an error goes nowhere. For what is printed when all is done: that nobody reads it
+    changes neither what was done nor the command's exit code."""
+    try:
+        yield
+    except error:
+        _go_nowhere(stream)
+
+
+def _go_nowhere(stream: TextIO) -> None:
+    """Have what is left in the stream, and all that follows, go nowhere: the end of the process writes it, and would fail again."""
+    with suppress(OSError):  # a stream in memory has no descriptor
+        descriptor = stream.fileno()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+
+
+def end_output() -> None:
+    """Write what is left in stdout and stderr. What can't be written goes nowhere."""
+    for stream in (sys.stdout, sys.stderr):
+        with unheard(stream, OSError):
+            stream.flush()
+
+
 class JsonOutput(Output):
     """One JSON document per command."""
 
     def show(self, answer: Answer) -> None:
-        with printing(for_programs=True) as stream:
+        with unheard(sys.stdout), printing(for_programs=True) as stream:
             print(json_text(answer.data, indent=2), file=stream)
 
 
@@ -109,7 +135,7 @@ class TextOutput(Output):
         self._stream = stream
 
     def show(self, answer: Answer) -> None:
-        with printing() as stdout:
+        with unheard(self._stream or sys.stdout), printing() as stdout:
             self._print(answer, self._stream or stdout)
 
     def _print(self, answer: Answer, stream: TextIO) -> None:
@@ -177,9 +203,10 @@ def _print_framed(view: View, stream: TextIO) -> None:
 
 
 def say(*lines: str) -> None:
-    """Lines for a person, on stderr."""
-    for line in lines:
-        click.echo(printable(line), err=True)
+    """Lines for a person, on stderr. Where that takes no more, nobody is told, and the command goes on."""
+    with unheard(sys.stderr, OSError):
+        for line in lines:
+            click.echo(printable(line), err=True)
 
 
 def say_error(error: DmslakeError) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -18,24 +19,34 @@ SAID = {"run-started": "started", "run-ended": "ended", "back-pressure": "waits"
 
 
 class LineProgress:
-    """A log (see controller.host): one line of text per event, output of job runs as it is."""
+    """A log (see controller.host): one line of text per event, output of job runs as it is.
+
+    Once a line can't be written, because nobody reads any more or a disk is full, it is silent for good: the runs that it tells of go on,
+    and must be waited for.
+    """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
+        self._is_silent = False
         self._lock = threading.Lock()
 
     def __call__(self, event: str, details: Mapping[str, Any]) -> None:
         text = printable(str(details["line"])) if event == "output" else sentence(event, details)
-        if text:
-            with self._lock:
+        with self._lock:
+            if not text or self._is_silent:
+                return
+            try:
                 print(text, file=self._stream, flush=True)
+            except OSError:
+                self._is_silent = True
 
     def close(self) -> None:
         """Nothing to end."""
 
 
 class BarProgress:
-    """A log that draws a bar of tables done while job runs go on. Output of job runs scrolls above it."""
+    """A log that draws a bar of tables done while job runs go on. Output of job runs scrolls above it. A terminal that is gone holds up
+    no run."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         console = Console(file=stream or sys.stderr, markup=False, highlight=False)
@@ -54,7 +65,7 @@ class BarProgress:
         self._lock = threading.Lock()
 
     def __call__(self, event: str, details: Mapping[str, Any]) -> None:
-        with self._lock:
+        with self._lock, suppress(OSError):
             if event == "output":
                 self._progress.console.print(printable(shorter(str(details["line"]))), style="dim")
             elif event == "run-started":
@@ -75,7 +86,8 @@ class BarProgress:
         self._progress.update(self._task, description=words, total=self._total, advance=done)
 
     def close(self) -> None:
-        self._progress.stop()
+        with suppress(OSError):
+            self._progress.stop()
 
 
 def make_progress() -> LineProgress | BarProgress:

@@ -10,6 +10,7 @@ import click
 from controller.cli.call import Call, not_empty, warn, with_call
 from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, say, size_text
 from controller.cli.running import activate_lines
+from controller.gather import no_items
 from controller.status import STATUS, TableStatus, check, join_statuses, read_status, status_dict, status_of, wants_files, with_storage
 from glue_jobs.core.erasure import unfinished_text
 from glue_jobs.protocol.storage import Storage
@@ -30,7 +31,7 @@ STORAGE_COLUMNS = ("table", "bytes", "noncurrent", "of files", "kept for", "back
 def status(call: Call, paths: tuple[str, ...], is_check: bool, max_lag_seconds: float, storage: bool) -> int:
     """Show for all tables, or those named, how far they are behind the newest raw file, their last run, and what is blocked."""
     with call.session() as session:
-        question = {"everything": True, "wants": wants_files, "discover": bool(call.settings.raw)}
+        question = {"everything": True, "wants": wants_files, "discover": bool(call.settings.raw), "must_exist": is_check}
         if storage:  # needs the tables' snapshots
             gathered = session.gather(paths, **question)
             tables = with_storage(session.clients.s3, gathered, read_status(gathered))
@@ -38,6 +39,8 @@ def status(call: Call, paths: tuple[str, ...], is_check: bool, max_lag_seconds: 
             gathered, found = session.survey(status_of, paths, **question)
             tables = join_statuses(gathered, found)
     warn(gathered.warnings)
+    if is_check and not gathered.has_items:
+        raise no_items(call.settings.state_table)
     failed = check(tables, max_lag_seconds)
     data = {"status": STATUS, "tables": [status_dict(table) for table in tables], "failed": failed, "warnings": list(gathered.warnings)}
     views = [View(COLUMNS, [_row(table) for table in tables])]

@@ -15,6 +15,7 @@ from controller.session import Session
 from controller.undoing import TableUndo, check_for_many, left_out, loaded_in_scope, plan_undos, undo_runs
 from glue_jobs.aws.translate import translated
 from glue_jobs.core.errors import UsageError, name_table
+from glue_jobs.core.settings import Settings
 from glue_jobs.core.undo import Wish
 from glue_jobs.protocol.job import worst
 
@@ -101,13 +102,26 @@ def _check(wish: Wish, paths: Sequence[str]) -> None:
 
 
 def _plan(session: Session, paths: Sequence[str], wish: Wish) -> list[TableUndo]:
-    gathered = session.gather(paths, alone=True, everything=True, discover=False, wants=lambda state: False)
+    gathered = session.gather(paths, alone=True, everything=True, discover=False, wants=lambda state: False, must_exist=True)
     facts = gathered.tables
     if not paths:
         warn(left_out(facts))
         facts = tuple(loaded_in_scope(facts, gathered.scope, session.settings.lake))
+        if not facts:
+            raise _no_table(session.settings, len(gathered.tables))
     with translated():
         return plan_undos(session.clients.s3, facts, wish)
+
+
+def _no_table(settings: Settings, items: int) -> UsageError:
+    """The error of --all where that means no table: to go back with none of them is not what a person wants."""
+    raw, lake = settings.raw or "(not set)", settings.lake or "(not set)"
+    return UsageError(
+        f"--all means no table: of the {items} item(s) in the state table {settings.state_table} none is of a loaded table below "
+        f"--raw {raw}, or of one without source below --lake {lake}",
+        "no-table",
+        "correct --raw, --lake, --state-table or AWS_REGION; `dmslake tables` lists the tables",
+    )
 
 
 def _show_refused(call: Call, undos: Sequence[TableUndo], refused: Sequence[TableUndo], dry_run: bool) -> int:

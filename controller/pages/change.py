@@ -40,6 +40,7 @@ MOST_WALKED = 500  # changes from the head on among which the change is looked f
 STAGED = "staged"
 # Details that the page tells otherwise, or that only programs want.
 TOLD = frozenset("undone redone undone_count redone_count state_of rows_before before commit item rows_kept rows_changed seconds".split())
+VALUES = frozenset({"keys_not_found_first"})  # details that are values of rows
 LONGEST_DETAIL = 2000
 RULE_KEPT = timedelta(minutes=5)
 
@@ -52,8 +53,8 @@ class ChangeReader:
         self._rules: dict[tuple[str, str], tuple[datetime, int | None]] = {}  # bucket and folder → when its rule was read, its days
 
     def page(self, state: TableState, change: str, now: datetime, rows: int) -> ChangePage:
-        """The page of one change with up to `rows` rows of each kind, 0 for none. UsageError, code unknown-change, if no such change
-        took effect or is staged."""
+        """The page of one change with up to `rows` rows of each kind, 0 for no value of a row. UsageError, code unknown-change, if no such
+        change took effect or is staged."""
         ChangeId.parse(change)
         record = self._record(state, change)
         standing, after_it, looked = self._standing(state, record)
@@ -69,7 +70,7 @@ class ChangeReader:
             parent=record.parent,
             rows_before=before.rows,
             restorable="" if record.staged or standing == LOST else self._restorable(state, standing, after, after_it, now),
-            facts=tuple(facts_of(record, before, after)),
+            facts=tuple(facts_of(record, before, after, with_values=rows > 0)),
             lists=tuple(lists_of(record, before)),
             rows=sample,
             rows_note=note,
@@ -186,9 +187,9 @@ def rows_command(state: TableState, record: ChangeRecord) -> str:
     return f"dmslake diff {path} {record.parent} {record.id}"
 
 
-def facts_of(record: ChangeRecord, before: Snapshot, after: Snapshot) -> list[tuple[str, str]]:
-    """What else the record says, as labels and texts."""
-    counts = record.counts
+def facts_of(record: ChangeRecord, before: Snapshot, after: Snapshot, *, with_values: bool) -> list[tuple[str, str]]:
+    """What else the record says, as labels and texts; values of rows only where they are wanted."""
+    counts, told = record.counts, TOLD if with_values else TOLD | VALUES
     generation = (before.generation.number, record.generation.number)
     pairs = [
         ("run", " ".join(filter(None, (record.run_id, f"(dmslake {record.program})" if record.program else "")))),
@@ -202,7 +203,7 @@ def facts_of(record: ChangeRecord, before: Snapshot, after: Snapshot) -> list[tu
         ("brought back", _changes(record, "redone")),
         ("rows found by", ", ".join(record.given.key) if record.given else ""),
         ("was staged as", record.staged_as),
-        *((name.replace("_", " "), _detail(value)) for name, value in record.details.items() if name not in TOLD),
+        *((name.replace("_", " "), _detail(value)) for name, value in record.details.items() if name not in told),
     ]
     return [(label, text) for label, text in pairs if text]
 

@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_names import RawListing
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
-from glue_jobs.protocol.history import read_snapshot
+from glue_jobs.protocol.history import read_outline
 from glue_jobs.protocol.raw import list_raw
 
 MOST_LISTED = 100  # tables whose raw files are listed anew in one look, about
@@ -34,7 +34,8 @@ class _Kept:
 class KeptFiles:
     """Snapshots and raw listings by table. May be used by several threads.
 
-    A snapshot is read once, because a head's snapshot never changes. Raw files are listed anew at each look, while there are few tables;
+    A snapshot is read once, because a head's snapshot never changes, and without its files where there are many: who draws a table's files
+    reads them for it, and memory does not grow with the tables. Raw files are listed anew at each look, while there are few tables;
     of more than `most_listed` in turns, so that a look costs the same. A table whose item has changed has its turn at once.
     """
 
@@ -76,10 +77,16 @@ class KeptFiles:
 
         return read
 
+    def keep(self, paths: Collection[str]) -> None:
+        """Forget all tables but these: one that is looked at no more, because a person forgot or deactivated it, would stay for good."""
+        for path in list(self._kept):
+            if path not in paths:
+                self._kept.pop(path, None)
+
 
 def _snapshot(s3: Any, state: TableState, kept: _Kept | None) -> Snapshot:
     if not state.head:
         return Snapshot()
     if kept is not None and (kept.state.head, kept.state.out_path) == (state.head, state.out_path):
         return kept.snapshot
-    return read_snapshot(s3, state.lake, state.head)
+    return read_outline(s3, state.lake, state.head)

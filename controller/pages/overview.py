@@ -118,7 +118,10 @@ def _failed(status: TableStatus) -> str:
     if status.is_out_of_catalog:
         return "; ".join((status.reason, *status.warnings))
     error = None if status.is_bad else status.last_error
-    return "" if error is None else str(error.get("message", "")) or "without a message"
+    if error is None:
+        return ""
+    message, todo = (str(error.get(name) or "") for name in ("message", "todo"))
+    return (message or "without a message") + (f"; what to do: {todo}" if todo else "")
 
 
 def _notices(status: TableStatus) -> list[str]:

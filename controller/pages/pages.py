@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
+from botocore.exceptions import ClientError
+
 from controller.gather import Facts, Gathered, in_threads
 from controller.history import HEAD, PastChange
 from controller.pages.change import ChangeReader
@@ -24,9 +26,10 @@ from controller.pages.views import ChangePage, DiffPage, ExplainPage, Overview, 
 from controller.session import Session
 from controller.status import TableStatus, read_status, wants_files
 from controller.ways import ways
-from glue_jobs.aws.translate import translated
+from glue_jobs.aws.translate import aws_error, translated
 from glue_jobs.core.errors import DmslakeError, TableBlocked, UsageError, name_table
 from glue_jobs.core.state import TableState
+from glue_jobs.protocol.history import read_snapshot
 
 STEPS_SHOWN = 50  # changes on a table's page
 BARS_SHOWN = 12  # changes of a table in the overview
@@ -83,10 +86,13 @@ class Pages:
         return overview_of(gathered, statuses, walks, unread)
 
     def gather(self, paths: Sequence[str] = (), within_seconds: float | None = None) -> Gathered:
-        """Everything of all tables, or of those named: their items together, of each the head's record and a listing of new raw files,
-        unless it was read a little while ago. within_seconds: for the files; what takes longer is left."""
+        """Everything of all tables, or of those named: their items together, of each the head's record, without its list of files where
+        that is long, and a listing of new raw files, unless it was read a little while ago. within_seconds: for the files; what takes
+        longer is left."""
         discover, files = bool(self._session.settings.raw), self._files.look(within_seconds)
-        return self._session.gather(paths, everything=True, wants=wants_files, discover=discover, files=files)
+        gathered = self._session.gather(paths, everything=True, wants=wants_files, discover=discover, files=files)
+        self._files.keep({fact.path for fact in gathered.tables if fact.state is not None and wants_files(fact.state)})
+        return gathered
 
     def table(self, path: str, at: str = "", count: int = STEPS_SHOWN) -> TablePage:
         """One table with `count` of its changes: the newest, or those that `TablePage.older` of another page leads to."""
@@ -96,15 +102,27 @@ class Pages:
             return self.table_of(gathered, fact, status, place, count)
 
     def table_of(self, gathered: Gathered, fact: Facts, status: TableStatus, place: Place | None, count: int) -> TablePage:
-        """The page of a table that was gathered; only its changes are read. place: where they begin, None for the head."""
-        walked, warning, commands = None, "", []
+        """The page of a table that was gathered; only its changes are read, and the list of its files where that was left out. place: where
+        the changes begin, None for the head."""
+        walked, commands = None, []
+        fact, warnings = self._with_files(fact)
         if fact.state is not None and fact.state.head and fact.state.out_path:
             try:
                 walked = self._shelf.walk(fact.state.lake, fact.state.head, place, count)
                 commands = self._ways(fact.state) if place is None else []
             except TableBlocked as error:
-                warning = f"its changes can't be shown: {error.message}"
-        return table_page_of(fact, status, gathered, walked, str(place or ""), commands, warning)
+                warnings.append(f"its changes can't be shown: {error.message}")
+        return table_page_of(fact, status, gathered, walked, str(place or ""), commands, warnings)
+
+    def _with_files(self, fact: Facts) -> tuple[Facts, list[str]]:
+        """(the table with the list of its files; why that can't be read)."""
+        state, snapshot = fact.state, fact.snapshot
+        if state is None or snapshot.totals is None:
+            return fact, []
+        try:
+            return replace(fact, snapshot=read_snapshot(self._s3, state.lake, snapshot.change)), []
+        except (TableBlocked, ClientError) as error:
+            return replace(fact, snapshot=replace(snapshot, files={})), [f"its data files can't be listed: {aws_error(error).message}"]
 
     def change(self, path: str, change: str, rows: int = 10) -> ChangePage:
         """One change, with up to `rows` rows of each kind that it changed, where they can be had cheaply."""

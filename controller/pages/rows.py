@@ -11,7 +11,7 @@ from typing import Any
 
 from controller.amounts import size_text
 from controller.form import columns_apart
-from controller.pages.life import Found, read_life
+from controller.pages.life import Found, Most, read_life
 from controller.pages.steps import when
 from controller.pages.views import DiffPage, ExplainPage, LifeStep, RowsApart, Update
 from controller.problems import NO_PYARROW
@@ -27,6 +27,8 @@ from glue_jobs.protocol.as_of import look
 ROWS_SHOWN = 50  # of each kind on a page of two states
 MOST_BYTES = 256 << 20  # of data files that are read for such a page
 MOST_SAMPLE_BYTES = 32 << 20  # that are read for the sample on a change's page
+# For a row's life: of files that are mostly read in part, and of changes whose records are read.
+MOST_LIFE_BYTES, MOST_LIFE_CHANGES = 4 * MOST_BYTES, 5000
 
 
 class RowReader:
@@ -73,8 +75,9 @@ class RowReader:
             return None, f"They can't be read: {aws_error(error).message}."
 
     def explain(self, state: TableState, key: str, now: datetime) -> ExplainPage:
-        """The page of one row's life."""
-        found = read_life(self._session.clients.s3, self._place(state), state, self._at(state, ""), key)
+        """The page of one row's life. UsageError where that would be too much to read."""
+        most = Most(MOST_LIFE_CHANGES, MOST_LIFE_BYTES)
+        found = read_life(self._session.clients.s3, self._place(state), state, self._at(state, ""), key, most)
         now_values = found.life.now
         return ExplainPage(
             path=str(state.path),

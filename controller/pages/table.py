@@ -24,10 +24,16 @@ LAST = {"to undo it": "to undo the last change"}  # of what can be done with the
 
 
 def table_page_of(
-    fact: Facts, status: TableStatus, gathered: Gathered, walked: Walk | None, at: str, ways: Sequence[tuple[str, str]], warning: str
+    fact: Facts,
+    status: TableStatus,
+    gathered: Gathered,
+    walked: Walk | None,
+    at: str,
+    ways: Sequence[tuple[str, str]],
+    warnings: Sequence[str],
 ) -> TablePage:
-    """walked: the changes that the page shows, None where there are none or they can't be read, and `warning` says why. at: where they
-    begin, '' for the head. ways: commands for the head, on the page that begins with it."""
+    """walked: the changes that the page shows, None where there are none or they can't be read. at: where they begin, '' for the head.
+    ways: commands for the head, on the page that begins with it. warnings: what could not be read."""
     snapshot, limits = fact.snapshot, gathered.limits
     small_bytes = int(limits.small_file_bytes)
     partitions = partitions_of(snapshot, small_bytes)
@@ -52,7 +58,7 @@ def table_page_of(
         catalog_table=fact.state.catalog_table if fact.state else "",
         last_run=status.last_run,
         commands=tuple(commands_of(fact.state, ways)),
-        warnings=(*gathered.warnings, *([warning] if warning else []), *_of_last_run(status)),
+        warnings=(*gathered.warnings, *warnings, *_of_last_run(status)),
     )
 
 

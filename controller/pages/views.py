@@ -32,7 +32,7 @@ class TableRow:
 
     lag_seconds: from the cursor to the newest CDC file by their names; None where nothing can be compared. change, kind, time: of the
     last change; '' and None for a table without one. recent: its last changes, oldest first, as many as were read. failed: the last
-    run's error, '' for none. notices: what a person should know beside the state.
+    run's error with its way out, '' for none. notices: what a person should know beside the state.
     """
 
     path: str

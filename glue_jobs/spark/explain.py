@@ -128,6 +128,19 @@ def followed(records: Sequence[ChangeRecord], key: pa.Table) -> tuple[ChangeReco
     return tuple(reversed(kept))
 
 
+def bytes_of(records: Sequence[ChangeRecord], roots: dict[str, str], key: pa.Table) -> int:
+    """The bytes of all files of which `life_of` may read a part: the data files whose key range covers the key, and the raw files of the
+    changes that added or superseded one. Most are not read whole."""
+    size, held = 0, set[str]()  # held: roots of files that may have had the row
+    for record in records:
+        covering = [file for file in record.added if _covers(record, file, key)]
+        if covering or any(roots.get(path, path) in held for path in record.superseded):
+            size += sum(file.size_bytes for file in covering)
+            size += sum(item.size_bytes for item in (*record.inputs, *record.context) if not item.is_blank)
+        held |= {root(file) for file in covering}
+    return size
+
+
 def _widens(old: pa.DataType, new: pa.DataType) -> bool:
     """Whether a lake type of one kind grew into another."""
     before, after = lake_type_of(old) or "", lake_type_of(new) or ""

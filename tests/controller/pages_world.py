@@ -23,7 +23,7 @@ from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.records import write_record
 from glue_jobs.aws.state_table import StateTable
 from glue_jobs.core.settings import read_settings
-from glue_jobs.core.snapshot import checkpoint_of, replay
+from glue_jobs.core.snapshot import TOTALS, checkpoint_of, replay, totals_of
 from tests.aws.plain_gets import plain_gets
 from tests.core.records import history
 from tests.spark.tables import SHOP, WorkTable
@@ -80,15 +80,18 @@ class PagesWorld:
         table.sync()
         return table
 
-    def synthetic(self, name: str, changes: int) -> str:
-        """A table of which there is no more than records, each of which adds a file; its path."""
+    def synthetic(self, name: str, changes: int, is_large: bool = False) -> str:
+        """A table of which there is no more than records, each of which adds a file; its path. is_large: the head's record says how many
+        files there are, as that of a table with many does."""
         table = self.table(name)
         table.edit(ActiveFlag="true")
         records = history([(1, 0)] + [(1, 1)] * (changes - 1), checkpoints=False)
         moment = "2024-05-01T12:00:00.000000Z"
         for record in records[:-1]:
             write_record(self.clients.s3, table.out_path, replace(record, time=moment, chain=()))
-        head = replace(records[-1], time=moment, checkpoint=checkpoint_of(replay(records), 24))
+        whole = replay(records)
+        details = {TOTALS: totals_of(whole)} if is_large else {}
+        head = replace(records[-1], time=moment, checkpoint=checkpoint_of(whole, 24), details=details)
         write_record(self.clients.s3, table.out_path, head)
         table.edit(Head=head.id, Fence=changes)
         table.remove("LastIncrementalFile")

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from botocore.exceptions import ConnectionClosedError, EndpointConnectionError, HTTPClientError, ReadTimeoutError
 
 from controller.dispatch import FAILED_LOOKS, GIVE_UP_LOOKS, NOT_STARTED, UNKNOWN, Dispatch, Dispatched
 from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, PlannedRun, Problem, RunPlan, TablePlan
@@ -81,6 +82,72 @@ def test_back_pressure_waits_and_goes_on(tables: World, code: str) -> None:
     assert [outcome.state for outcome in done.outcomes] == ["SUCCEEDED"]
     assert glue.started == [(LOAD_INCREMENTAL, (PATHS[0],), "run-1")]
     assert tables.waits == 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ReadTimeoutError(endpoint_url="https://glue"),
+        ConnectionClosedError(endpoint_url="https://glue"),
+        HTTPClientError(error="the connection broke"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_start_without_an_answer_is_sent_again_under_its_id(tables: World, error: Exception) -> None:
+    """Glue may have started it, and the second run of that id then finds its work done; no other run has the id."""
+    glue = ScriptedGlue(starts=[error, None, None])
+    loads, changes = apply_plan(PATHS[0], job=LOAD_INITIAL, action="load"), apply_plan(PATHS[1])
+
+    done = dispatch(tables, glue, RunPlan((*loads.tables, *changes.tables), (*loads.runs, *changes.runs)))
+
+    assert glue.started == [(LOAD_INCREMENTAL, (PATHS[1],), "run-2"), (LOAD_INITIAL, (PATHS[0],), "run-1")]
+    assert [outcome.state for outcome in done.outcomes] == ["SUCCEEDED", "SUCCEEDED"]
+
+
+@pytest.mark.parametrize(
+    ("after", "exit_code", "said"),
+    [
+        ([ReadTimeoutError(endpoint_url="https://glue")] * GIVE_UP_LOOKS, 1, f"gave up after {GIVE_UP_LOOKS} tries"),
+        ([client_error("ConcurrentRunsExceededException")] * GIVE_UP_LOOKS, 1, f"gave up after {GIVE_UP_LOOKS} tries"),
+        ([client_error("AccessDeniedException")], 3, "AccessDeniedException"),
+        ([EndpointConnectionError(endpoint_url="https://glue")], 3, "Could not connect"),
+    ],
+    ids=["silent", "busy", "denied", "unreached"],
+)
+def test_a_start_without_an_answer_may_have_been_one(tables: World, after: list[Exception], exit_code: int, said: str) -> None:
+    """Whatever comes then: it is not reported as not started. A run that was never asked for is."""
+    glue = ScriptedGlue(starts=[ReadTimeoutError(endpoint_url="https://glue"), *after])
+
+    done = dispatch(tables, glue, apply_plan(PATHS[0], PATHS[1]))
+
+    outcome = done.outcomes[0]
+    assert (outcome.state, outcome.run_id, outcome.job_run) == (UNKNOWN, "run-1", "")
+    assert outcome.problem is not None
+    assert (outcome.problem.code, outcome.problem.exit_code) == ("start-not-known", exit_code)
+    assert outcome.problem.message.startswith("it is not known whether LoadIncremental run run-1 was started")
+    assert said in outcome.problem.message
+    assert "--run_id run-1" in outcome.problem.todo
+    assert done.outcomes[1].state == (NOT_STARTED if exit_code == 1 else "SUCCEEDED")
+
+
+def test_a_start_without_an_answer_is_not_sent_again_for_ever(tables: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hours later the second run would not know what the first has done, and would do it again."""
+    monkeypatch.setattr("controller.dispatch.UNANSWERED_SECONDS", 5.0)
+    busy = [client_error("ConcurrentRunsExceededException")] * 4
+    glue = ScriptedGlue(starts=[ReadTimeoutError(endpoint_url="https://glue"), *busy])
+
+    done = dispatch(tables, glue, apply_plan(PATHS[0]))
+
+    assert (glue.starts, glue.started, tables.waits) == ([], [], 5)
+    assert [outcome.state for outcome in done.outcomes] == [UNKNOWN]
+
+
+def test_a_start_that_reaches_nobody_was_none(tables: World) -> None:
+    """Nothing was sent that could have started a run."""
+    done = dispatch(tables, ScriptedGlue(starts=[EndpointConnectionError(endpoint_url="https://glue")]), apply_plan(PATHS[0]))
+
+    (outcome,) = done.outcomes
+    assert (outcome.state, outcome.problem and outcome.problem.code) == (NOT_STARTED, "unreachable")
 
 
 def test_endless_back_pressure_is_given_up(tables: World) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,9 +16,11 @@ from controller.pages import pages as pages_module
 from controller.pages.kept_files import OLD_SECONDS, KeptFiles
 from controller.pages.pages import Pages
 from controller.status import read_status, wants_files
-from glue_jobs.core.paths import TablePath
+from glue_jobs.aws.records import read_record, write_record
+from glue_jobs.core.paths import TablePath, lake_folder
+from glue_jobs.core.snapshot import TOTALS, Totals
 from tests.aws.plain_gets import plain_gets
-from tests.controller.world import World, table_path
+from tests.controller.world import HEAD, LAKE, World, table_path
 
 TABLES = [table_path(f"t{number}") for number in range(6)]
 LOAD, FIRST = "LOAD00000001.parquet", "20240501-120000000.parquet"
@@ -133,6 +136,40 @@ def test_a_failure_is_not_kept(tables: World) -> None:
 
     assert all(fact.problem for fact in broken.tables)
     assert not any(fact.problem for fact in mended.tables)
+
+
+def make_large(world: World, path: TablePath) -> None:
+    """The head's record says how many files there are, as that of a table with many does."""
+    lake = lake_folder(LAKE, path)
+    record = read_record(world.clients.s3, lake, HEAD)
+    write_record(world.clients.s3, lake, replace(record, details={TOTALS: {"files": 300, "size_bytes": 5000}}))
+
+
+def test_the_files_of_large_tables_are_not_kept(tables: World) -> None:
+    """Only how many they are; a look at all tables shows no more."""
+    for path in TABLES:
+        make_large(tables, path)
+    files = KeptFiles()
+
+    seen = [look(tables, files) for _ in range(2)]
+
+    assert [fact.snapshot.totals for each in seen for fact in each.tables] == [Totals(300, 5000)] * 2 * len(TABLES)
+    assert {(status.state, status.rows, status.files, status.bytes) for status in read_status(seen[1])} == {("up-to-date", 10, 300, 5000)}
+
+
+def test_a_table_that_is_looked_at_no_more_is_not_kept(tables: World) -> None:
+    """Its item is gone; when it is there again, its record is read again, and no other."""
+    pages, path = Pages(tables.session()), TABLES[0]
+    item = tables.item(path)
+    pages.gather()
+    tables.clients.dynamodb.delete_item(TableName=tables.table.name, Key={"path": {"S": str(path)}})
+    pages.gather()
+    tables.table.create(item)
+
+    with asked(tables) as again:
+        pages.gather()
+
+    assert again["GetObject"] == 1
 
 
 def states(seen: Gathered) -> list[str]:

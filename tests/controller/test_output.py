@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controller.cli.output import Answer, JsonOutput, TextOutput, View, aligned, count_text, duration_text, size_text
+from controller.cli.output import Answer, JsonOutput, Output, TextOutput, View, aligned, count_text, duration_text, size_text
 from controller.cli.reading import print_csv, print_json
 from glue_jobs.core.errors import ConfigurationError
 
@@ -100,6 +100,21 @@ def test_rows_that_can_not_be_printed_are_told_from_rows_that_can_not_be_read(mo
     monkeypatch.setattr(Full, "write", lambda *_: (_ for _ in ()).throw(BrokenPipeError()))
     with pytest.raises(BrokenPipeError):
         print_csv(("id",), iter([[(1,)]]))
+
+
+class Unread(io.StringIO):
+    """A pipe from which nobody reads any more."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+@pytest.mark.parametrize("output", [JsonOutput(), TextOutput()], ids=["json", "text"])
+def test_an_answer_that_nobody_reads_does_not_end_the_command(monkeypatch: pytest.MonkeyPatch, output: Output) -> None:
+    """It is printed when all is done, and the command has an exit code of its own."""
+    monkeypatch.setattr(sys, "stdout", Unread())
+
+    output.show(Answer({"name": "x"}, [VIEW], ["a line"]))
 
 
 def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:

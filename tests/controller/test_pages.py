@@ -17,7 +17,8 @@ from controller.pages.report import read_report
 from controller.pages.views import ErrorPage, Page
 from controller.past import read_past
 from glue_jobs.aws.clients import Clients
-from glue_jobs.core.errors import ConfigurationError, UsageError
+from glue_jobs.core.errors import ConfigurationError, TableBlocked, UsageError
+from glue_jobs.core.snapshot import Snapshot
 from tests.controller.pages_world import HOSTILE, HOSTILE_COLUMN, HOSTILE_NAME, NOW, RLO, Document, PagesWorld
 from tests.quick_aws import QuickAws
 from tests.spark.tables import SHOP, WorkTable
@@ -168,6 +169,20 @@ def test_too_much_is_not_read_for_a_page(pages: Pages, orders: WorkTable, monkey
     assert (page.rows, page.rows_note.startswith("Its data files have")) == (None, True)
 
 
+@pytest.mark.parametrize(("name", "said"), [("MOST_LIFE_BYTES", "the files that may tell"), ("MOST_LIFE_CHANGES", "more than 1 changes")])
+def test_a_life_in_too_much_is_not_read_for_a_page(
+    pages: Pages, orders: WorkTable, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    """Some such questions would keep all others waiting; the command reads it."""
+    monkeypatch.setattr(f"controller.pages.rows.{name}", 1)
+
+    with pytest.raises(UsageError) as caught:
+        pages.explain(str(orders.path), "1")
+
+    assert (caught.value.code, said in caught.value.message) == ("too-much-for-a-page", True)
+    assert caught.value.todo == f"dmslake explain {orders.path} --key 1"
+
+
 def test_a_rows_life_is_told(pages: Pages, orders: WorkTable) -> None:
     """From its insert on, with the raw file and row that it came from."""
     page = pages.explain(str(orders.path), "1")
@@ -246,6 +261,21 @@ def test_a_state_that_an_erase_took_can_not_be_gone_back_to(pages_world: PagesWo
     assert table.item()["Head"] in shown[-1]
 
 
+def test_keys_that_a_correction_did_not_find_are_told_with_rows_only(pages_world: PagesWorld, pages: Pages, tmp_path: Path) -> None:
+    """They are values, and a report is made to be handed on; how many they are is none."""
+    table = pages_world.table("corrected")
+    table.load([(1, "one", 1), (2, "two", 2)])
+    table.sync()
+    deletes = tmp_path / "deletes.csv"
+    deletes.write_text("id\n2\n77\n")
+    assert table.run("Apply", key="id", deletes=deletes) == 0, table.last_run()
+
+    with_rows, without = (dict(pages.change(str(table.path), table.item()["Head"], rows).facts) for rows in (10, 0))
+
+    assert (with_rows["keys not found"], with_rows["keys not found first"]) == ("1", "77")
+    assert without == {label: text for label, text in with_rows.items() if label != "keys not found first"}
+
+
 # --- how much is asked for
 
 
@@ -321,6 +351,32 @@ def test_of_many_tables_the_changes_are_read_little_by_little(quick_aws: QuickAw
     assert [each.unread for each in seen] == [1, 0]
     assert sorted(len(row.recent) for row in seen[0].tables) == [0, 2, 2]
     assert "of 1 more table are not read yet" in Document(render(seen[0])).text
+
+
+def test_a_report_reads_the_files_of_a_large_table_for_its_page_only(
+    quick_aws: QuickAws, quick_clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at all tables has only their number; a page whose files can't be listed says so, and has all else."""
+    world = PagesWorld(quick_aws.environment(), quick_clients)
+    path = world.synthetic("large", 3, is_large=True)
+    pages = world.pages()
+
+    (fact,) = pages.gather().tables
+    listed = [read_report(pages, 2).tables[0], pages.table(path)]
+
+    def gone(*_: object) -> Snapshot:
+        raise TableBlocked("the change record is not there", "record-gone")
+
+    monkeypatch.setattr("controller.pages.pages.read_snapshot", gone)
+    (unlisted,) = read_report(pages, 2).tables
+
+    assert fact.snapshot.totals is not None
+    for page in listed:
+        assert [(part.files, part.bytes) for part in page.partitions] == [(page.row.files, page.row.bytes)]
+        assert (page.row.files, page.warnings) == (fact.snapshot.totals.files, ())
+    assert (unlisted.row, unlisted.steps, unlisted.partitions) == (listed[0].row, listed[0].steps, ())
+    assert unlisted.warnings == ("its data files can't be listed: the change record is not there",)
+    assert Document(render(unlisted)).problems == []
 
 
 # --- what is made of them

@@ -99,6 +99,13 @@ def test_a_failed_run_is_said_beside_the_state() -> None:
     assert (row.state, row.failed, row.needs_person) == ("behind", "no memory", True)
 
 
+def test_a_failed_run_has_its_way_out() -> None:
+    """As `dmslake status` has it."""
+    error = {"code": "x", "message": "no memory", "todo": "give it a larger worker"}
+
+    assert row_of(loaded("a", LastRun={"outcome": "failed", "error": error})).failed == "no memory; what to do: give it a larger worker"
+
+
 def test_a_catalog_that_does_not_follow_needs_a_person() -> None:
     """The run was fine, but for what it says."""
     last = {"outcome": "committed", "catalog_pending": "x", "warnings": ["Lake Formation refuses"]}

@@ -64,6 +64,32 @@ def test_lines_for_a_pipe() -> None:
     assert stream.getvalue().splitlines() == ["LoadInitial run run-1 started: 2 tables", '{"phase": "work"}']
 
 
+class Broken(io.StringIO):
+    """A stream that takes nothing; tries: how often it was asked to."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error, self.tries = error, 0
+
+    def write(self, text: str) -> int:
+        self.tries += 1
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "Broken pipe"), OSError(28, "No space left on device")], ids=["pipe", "disk"])
+def test_a_log_that_can_not_be_written_is_silent_for_good(error: OSError) -> None:
+    """The runs of which it tells go on."""
+    stream = Broken(error)
+    log = LineProgress(stream)
+
+    for _ in range(3):
+        log("run-started", RUN)
+        log("output", {"run": "run-1", "line": "words"})
+    log.close()
+
+    assert stream.tries == 1
+
+
 def test_bars_for_a_terminal() -> None:
     """The bar counts tables; output scrolls above it, brackets in it are no markup."""
     stream = io.StringIO()

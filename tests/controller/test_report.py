@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controller.cli.running import report_lines
-from controller.dispatch import NOT_STARTED, Dispatched, RunOutcome
+from controller.dispatch import NOT_STARTED, UNKNOWN, Dispatched, RunOutcome
 from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun, Problem, RunPlan, TablePlan
 from controller.report import RunReport, TableReport, build_report
 from tests.controller.world import NOW
@@ -210,6 +210,39 @@ def test_no_result_names_run_state_and_message() -> None:
     assert table.error is not None
     for words in ("jr_1", "TIMEOUT", "timed out", A):
         assert words in table.error.message
+
+
+@pytest.mark.parametrize(
+    ("state", "job_run", "said"),
+    [
+        (UNKNOWN, "jr_1", "LoadIncremental run jr_1 was started; how it ended can't be read, and it may go on: the token has expired"),
+        (
+            "SUCCEEDED",
+            "jr_1",
+            "LoadIncremental run jr_1 was started; it ended SUCCEEDED, and what it did can't be read: the token has expired",
+        ),
+        (UNKNOWN, "", "the token has expired"),
+    ],
+)
+def test_a_run_of_which_nothing_can_be_read_is_not_to_be_repeated_blindly(state: str, job_run: str, said: str) -> None:
+    """It may have done its work: rows would be inserted twice. Code and exit code are those of what kept us from reading."""
+    problem = Problem("credentials", "the token has expired", "renew the AWS credentials", 3)
+
+    (table,) = report_of(ended(A, state=state, job_run=job_run, problem=problem)).tables
+
+    look = f"before it is run again, look whether it is done: `dmslake history {A}`; renew the AWS credentials"
+    assert (table.outcome, table.exit_code, table.error) == ("failed", 3, Problem("credentials", said, look, 3))
+
+
+def test_a_run_whose_end_can_not_be_read_may_go_on() -> None:
+    """Its table's item has nothing of it yet."""
+    (table,) = report_of(ended(A, state=UNKNOWN, job_run="jr_1", message="its state can't be read")).tables
+
+    assert table.error is not None
+    assert (table.outcome, table.error.code) == ("failed", "no-result")
+    for words in ("LoadIncremental run jr_1 was started", "it may go on", "its state can't be read"):
+        assert words in table.error.message
+    assert table.error.todo.startswith("before it is run again, look whether it is done: `dmslake history ")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun
-from controller.runners import GlueRunner, LocalRunner, Look, job_arguments
+from controller.runners import GlueRunner, LocalRunner, Look, NoAnswer, job_arguments
 from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.settings import Settings, read_settings
@@ -73,6 +74,20 @@ def test_output_is_passed_on_and_a_failure_has_its_last_words(tmp_path: Path) ->
     assert "second" in look.message
 
 
+def test_a_run_whose_output_nobody_takes_goes_on(tmp_path: Path) -> None:
+    """Its pipe is emptied all the same: it would wait at a full one for ever, and keep its tables' leases."""
+
+    def broken(run: str, line: str) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    (tmp_path / "load_incremental.py").write_text("for number in range(3000):\n    print(number, 'x' * 100)", "utf-8")
+    runner = LocalRunner(SETTINGS, os.environ, broken, tmp_path)
+    look = end(runner, runner.start(RUN, "run-1"))
+    runner.close()
+
+    assert look == Look("SUCCEEDED")
+
+
 def test_a_killed_run_says_so(tmp_path: Path) -> None:
     """A signal is no exit code."""
     runner, job_run = start(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", [])
@@ -127,6 +142,17 @@ def test_glue_settings() -> None:
     runner = GlueRunner(ScriptedGlue(), Settings(limits=Limits(max_concurrent_runs=0, wait_seconds=3)))
 
     assert (runner.most_runs, runner.pause_seconds) == (1, 3)
+
+
+def test_a_start_without_an_answer_is_told_from_one_that_reached_nobody() -> None:
+    """The first may have started the run; where nothing was sent, nothing was started."""
+    unanswered, unreached = ReadTimeoutError(endpoint_url="https://glue"), EndpointConnectionError(endpoint_url="https://glue")
+    runner = GlueRunner(ScriptedGlue(starts=[unanswered, unreached]), Settings(job_prefix="prod-"))
+
+    with pytest.raises(NoAnswer, match="whether it starts a run of prod-LoadIncremental"):
+        runner.start(RUN, "run-1")
+    with pytest.raises(EndpointConnectionError):
+        runner.start(RUN, "run-1")
 
 
 @pytest.mark.parametrize("job", [LOAD_INITIAL, LOAD_INCREMENTAL])

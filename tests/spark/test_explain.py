@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.record import DataFile
+from glue_jobs.core.record import ChangeRecord, DataFile, Input
 from glue_jobs.core.schema import Column
 from glue_jobs.core.undo import root, rows_path
-from glue_jobs.spark.explain import Life, followed, key_of, life_of
+from glue_jobs.spark.explain import Life, bytes_of, followed, key_of, life_of
 from glue_jobs.spark.place import Place
 from glue_jobs.spark.plain_rows import plain_rows
 from glue_jobs.spark.reading import reading_place
 from tests.aws.plain_gets import plain_gets
+from tests.core.records import minimal
 from tests.spark.tables import SHOP, WorkTable
 from tests.work_tables import MakeTable
 
@@ -78,6 +79,23 @@ def hide_forever(table: WorkTable, change: str) -> None:
         key = table.out_path.key + file.path
         for version in table.clients.s3.list_object_versions(Bucket=table.out_path.bucket, Prefix=key)["Versions"]:
             table.clients.s3.delete_object(Bucket=table.out_path.bucket, Key=key, VersionId=version["VersionId"])
+
+
+def test_the_files_that_may_tell_of_a_row_are_counted() -> None:
+    """Data files whose keys surround it, with the raw files of their changes, and of a change that took such a file, or its copy, away."""
+
+    def change(number: int, low: int, high: int, *superseded: str) -> ChangeRecord:
+        file = DataFile(f"{number}.parquet", 100 * number, 9, low=(low,), high=(high,))
+        inputs = (Input(f"raw/{number}", "etag", number),)
+        return minimal(added=(file,), superseded=superseded, inputs=inputs, schema=(Column("id", "bigint"),), primary_key=("id",))
+
+    records = [change(1, 1, 3), change(2, 3, 4, "copy.parquet"), change(3, 5, 9)]
+    roots = {"copy.parquet": "1.parquet"}
+
+    def size(value: str) -> int:
+        return bytes_of(records, roots, key_of(records[0].schema, ("id",), (value,)))
+
+    assert [size(value) for value in ("2", "3", "7", "10")] == [101 + 2, 101 + 202, 303, 0]
 
 
 def test_every_change_of_the_row_is_told(new_table: MakeTable) -> None:

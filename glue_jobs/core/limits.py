@@ -35,7 +35,12 @@ class Limits:
         " least commit time",
     )
     batch_files: int = _limit(1000, "files", "CDC files in one change, at most")
-    batch_bytes: int = _limit(256 * MIB, "bytes", "CDC bytes in one change, at most (a single larger file is taken alone)")
+    batch_bytes: int = _limit(
+        256 * MIB,
+        "bytes",
+        "CDC bytes in one change, at most (a single larger file is taken alone); of a file that is packed to less than a quarter, a quarter"
+        " of its unpacked bytes",
+    )
     listing_seconds: float = _limit(
         60.0, "seconds", "for how long a job run takes batches from one listing of a table's raw files; 0: it lists before each"
     )

@@ -12,6 +12,7 @@ import pyarrow as pa
 from glue_jobs.core.actions import TakeBatch
 from glue_jobs.core.bins import groups
 from glue_jobs.core.errors import blocked
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.partitioning import check_partitioning
 from glue_jobs.core.raw_names import CdcName, cdc_name, is_ahead, is_transactions
 from glue_jobs.core.raw_reading import Reading
@@ -50,7 +51,7 @@ def apply_batch(engines: Engines, place: Place, task: Task, action: TakeBatch) -
         return Taken(_without_rows(task, action))
     whole = action
     action = _without_refused(action, heads)
-    action, heads = _cut(action, heads, task.settings.limits.batch_rows)
+    action, heads = _cut(action, heads, task.settings.limits)
     action, heads = _before_rename(task, action, heads)
     fresh = [head for head in heads if head.file in action.files]
     if all(is_transactions(head.file.key) and not head.rows for head in fresh):
@@ -114,11 +115,13 @@ def _without_refused(action: TakeBatch, heads: Sequence[RawHead]) -> TakeBatch:
     return _up_to(action, heads) if is_cut and not action.late else action
 
 
-def _cut(action: TakeBatch, heads: Sequence[RawHead], most_rows: int) -> tuple[TakeBatch, list[RawHead]]:
-    """No more files than `most_rows` allow, one at least. Late files are taken together, because their context is one."""
+def _cut(action: TakeBatch, heads: Sequence[RawHead], limits: Limits) -> tuple[TakeBatch, list[RawHead]]:
+    """No more files than the limits allow by their rows, and by their bytes, of which those that are packed very well count more; one at
+    least. Late files are taken together, because their context is one."""
     if action.late:
         return action, list(heads)
-    kept = groups(list(heads), lambda head: head.rows, most_rows, len(heads))[0]
+    kept = groups(list(heads), lambda head: head.rows, limits.batch_rows, len(heads))[0]
+    kept = groups(kept, lambda head: head.size_bytes, limits.batch_bytes, len(kept))[0]
     return _up_to(action, kept) if len(kept) < len(heads) else action, kept
 
 
@@ -234,7 +237,7 @@ def _check_widening(task: Task, change: SchemaChange) -> None:
 def _merge(engines: Engines, place: Place, task: Task, shape: Shape, heads: Sequence[RawHead], rewrite_all: bool) -> tuple[Merged, int]:
     """(what the merge did, rows ignored because the table has no key)."""
     files = tuple(task.snapshot.files.values())
-    input_bytes = sum(head.file.size for head in heads)
+    input_bytes = sum(head.size_bytes for head in heads)
     if shape.key and input_bytes > place.limits.broadcast_bytes and not rewrite_all:
         return merge_by_shuffle(engines.spark, place, shape, heads, files), 0
     few = sum(head.rows for head in heads) <= RANK_ROWS

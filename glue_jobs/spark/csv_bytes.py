@@ -46,8 +46,10 @@ class CsvFile:
 
     def stream(self, rows: list[int] | None = None, seen: Seen | None = None) -> io.RawIOBase:
         """The text's bytes, checked. rows: takes up each row's number in the file, where `only` leaves some out; seen: what is noticed."""
-        checked = _checked(_blocks(self) if seen is None else _watched(_blocks(self), seen), self)
-        return BlockStream(checked if self.only is None else _rows_of(checked, self, [] if rows is None else rows))
+        blocks = _checked(_blocks(self) if seen is None else _watched(_blocks(self), seen), self)
+        if self.only is not None:
+            blocks = _rows_of(blocks, self, [] if rows is None else rows)
+        return BlockStream(blocks if seen is None else _counted(blocks, seen))
 
     def first_record(self) -> tuple[str, ...] | None:
         """The fields of the first record, None if there is none. Quotes are taken off, so that null can't be told here.
@@ -74,9 +76,11 @@ class CsvFile:
 
 @dataclass
 class Seen:
-    """What is noticed of a text while it is read. fine: something reads like a time with digits below the microsecond."""
+    """What is noticed of a text while it is read. fine: something reads like a time with digits below the microsecond. taken_bytes: of the
+    rows that are taken, unpacked."""
 
     fine: bool = False
+    taken_bytes: int = 0
 
 
 class BlockStream(io.RawIOBase):
@@ -144,6 +148,13 @@ def _watched(blocks: Iterator[bytes], seen: Seen) -> Iterator[bytes]:
     for block in blocks:
         seen.fine = seen.fine or bool(_FINE.search(end + block[:_FINE_LENGTH]) or _FINE.search(block))
         end = (end + block)[-_FINE_LENGTH:]
+        yield block
+
+
+def _counted(blocks: Iterator[bytes], seen: Seen) -> Iterator[bytes]:
+    """The same blocks."""
+    for block in blocks:
+        seen.taken_bytes += len(block)
         yield block
 
 

@@ -40,7 +40,7 @@ class CsvHead:
     """What a look at a whole CSV file says. columns: of its fields; has_header: whether the first record is one; rows: without it.
 
     block_bytes: in pieces of so many bytes the file can be read; facts: of the values of some fields; fine_times: there may be digits
-    below the microsecond.
+    below the microsecond; taken_bytes: of the rows, unpacked.
     """
 
     columns: CsvColumns
@@ -49,6 +49,7 @@ class CsvHead:
     block_bytes: int
     facts: Mapping[int, Facts] = field(default_factory=dict)
     fine_times: bool = False
+    taken_bytes: int = 0
 
     def facts_of(self, name: str) -> Facts:
         """The facts of a column that was looked at."""
@@ -72,10 +73,10 @@ def scan_csv(file: CsvFile, reading: Reading, patterns: Sequence[str] = BEFORE_I
         return CsvHead(CsvColumns((), ()), False, 0, BLOCK_BYTES)  # nothing of a new table: its types are not wanted yet
     if first is None:
         return CsvHead(table.columns(None, False, {}, 0), False, 0, BLOCK_BYTES)
-    seen = Seen()
     pieces = _Pieces(file, tuple(f"field {place + 1}" for place in range(len(first))), header, BLOCK_BYTES)
     wanted = table.fields_to_look_at(first, header, lead, with_images)
     while True:
+        seen = Seen()
         try:
             rows, facts = _looked_at(pieces.batches(wanted, file.stream(seen=seen)))
             break
@@ -83,7 +84,8 @@ def scan_csv(file: CsvFile, reading: Reading, patterns: Sequence[str] = BEFORE_I
             if pieces.block_bytes >= ROW_LIMIT_BYTES:
                 raise _too_long(file) from None
             pieces = replace(pieces, block_bytes=min(pieces.block_bytes * _LONGER, ROW_LIMIT_BYTES))
-    return CsvHead(table.columns(first, header, facts, rows, lead), header, rows, pieces.block_bytes, facts, seen.fine)
+    columns = table.columns(first, header, facts, rows, lead)
+    return CsvHead(columns, header, rows, pieces.block_bytes, facts, seen.fine, seen.taken_bytes)
 
 
 def read_csv(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from glue_jobs.aws.garbage import collect_less
-from glue_jobs.spark.row_batches import rows_at_a_time
+from glue_jobs.spark.row_batches import DECODED_RATIO, rows_at_a_time
 from glue_jobs.spark.shared import BROADCAST_BYTES, Broadcast, Here, InFile, Shared, drop_file, send_file
 from glue_jobs.spark.task_errors import carried
 
@@ -25,7 +25,6 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 SHUFFLE_BYTES = 32 * 1024 * 1024
-DECODED_RATIO = 4  # so many times as large as in compressed files are rows in memory
 
 
 class Engine(Protocol):

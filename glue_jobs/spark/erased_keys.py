@@ -44,7 +44,7 @@ def keys_back(engines: Engines, place: Place, task: Task, work: Work, heads: Seq
     fresh = [head for head in heads if head.file.key in taken]
     if not wanted or not fresh:
         return 0
-    engine = engines.for_bytes(sum(head.file.size for head in fresh))
+    engine = engines.for_bytes(sum(head.size_bytes for head in fresh))
     names = {name for keys in wanted for name in keys.columns}
     schema = tuple(column for column in work.schema if column.name in names)
     found = chain(engine.map(_BackTask(place, schema, wanted), fresh))

@@ -26,6 +26,7 @@ from glue_jobs.spark.csv_files import CsvHead, csv_excluded, read_csv, scan_csv
 from glue_jobs.spark.dms_files import DmsSchema, dms_schema, open_dms, read_dms, refuse_reserved, valued_images
 from glue_jobs.spark.kept_bytes import KeptBytes
 from glue_jobs.spark.place import Place
+from glue_jobs.spark.row_batches import DECODED_RATIO, decoded_bytes
 
 KEPT_BYTES = 32 * 1024 * 1024
 WHOLE_BYTES = 64 * 1024 * 1024  # up to so many a file is fetched by one request where most of its columns are read
@@ -46,7 +47,7 @@ class CsvParts:
 @dataclass(frozen=True)
 class RawHead:
     """A raw file and what its footer says; of a CSV file, what its rows say. ordinal: its place in the change's order; late: it came
-    behind the cursor."""
+    behind the cursor. unpacked_bytes: of its rows, of this table alone."""
 
     file: RawFile
     schema: DmsSchema
@@ -55,10 +56,17 @@ class RawHead:
 
     where: str = ""  # s3:// address, for messages
     csv: CsvParts | None = None
+    unpacked_bytes: int = 0
 
     @property
     def rows(self) -> int:
         return self.schema.rows
+
+    @property
+    def size_bytes(self) -> int:
+        """The file's, or, where it is packed better than files usually are, what it would have if it were not: by this one knows what its
+        rows weigh in memory."""
+        return max(self.file.size, self.unpacked_bytes // DECODED_RATIO)
 
     def input(self) -> Input:
         return input_of(self.file, self.rows)
@@ -85,7 +93,7 @@ class HeadOf:
             schema = dms_schema(parquet, where, self.reading.timestamp_column, self.place.before_images, renamed)
             valued = valued_images(source, parquet, schema, where) if is_load else ()
             schema = replace(schema, columns=with_said_booleans(schema.columns, self.reading.form.schema), valued=valued)
-            return RawHead(file, schema, ordinal, file.key in self.late, where)
+            return RawHead(file, schema, ordinal, file.key in self.late, where, unpacked_bytes=decoded_bytes(parquet))
         form = self.reading.form
         data = open_raw(self.place, file, keep=self.keeps)
         # A look takes the first row and then all rows: of a small file one request is enough.
@@ -93,7 +101,8 @@ class HeadOf:
         source = CsvFile(source_of, where, form.delimiter, form.null, only_of(self.reading, file), form.empty_is_text)
         head = scan_csv(source, self.reading, self.place.before_images, with_images=is_load)
         parts = CsvParts(head, form.delimiter, form.null, source.only, form.empty_is_text)
-        return RawHead(file, _csv_schema(head, where, self.place.before_images), ordinal, file.key in self.late, where, parts)
+        schema = _csv_schema(head, where, self.place.before_images)
+        return RawHead(file, schema, ordinal, file.key in self.late, where, parts, head.taken_bytes)
 
 
 @dataclass(frozen=True)

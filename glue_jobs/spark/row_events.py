@@ -60,7 +60,7 @@ class RawEvents:
     @property
     def size_bytes(self) -> int:
         head, groups = self.unit.head, self.unit.row_groups
-        return head.file.size if groups is None else head.file.size * len(groups) // max(1, head.schema.row_groups)
+        return head.size_bytes if groups is None else head.size_bytes * len(groups) // max(1, head.schema.row_groups)
 
     def __call__(self, source: Source) -> Iterator[pa.Table]:
         head = self.unit.head

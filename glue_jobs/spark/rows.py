@@ -107,7 +107,7 @@ def spark_rows(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[
 def spark_ranked(engine: SparkEngine, place: Place, shape: Shape, heads: Sequence[RawHead]) -> Any:
     """A DataFrame of the winners: c0…, op, position, n0…."""
     rows = spark_rows(engine, place, shape, heads)
-    size_bytes = sum(head.file.size for head in heads)
+    size_bytes = sum(head.size_bytes for head in heads)
     engine.size_shuffles(size_bytes)
     engine.size_batches(sum(head.rows for head in heads), size_bytes)
     names = plain_names(shape.schema)

@@ -279,7 +279,7 @@ class _Work:
     heads: tuple[RawHead, ...]
 
     def engine(self, more_bytes: int) -> Engine:
-        return self.engines.for_bytes(more_bytes + sum(head.file.size for head in self.heads))
+        return self.engines.for_bytes(more_bytes + sum(head.size_bytes for head in self.heads))
 
     def all_rows(self, base: Sequence[DataFile]) -> list[DataFile]:
         """New data files with the winners of `base` and the raw files."""

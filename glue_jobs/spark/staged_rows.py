@@ -34,7 +34,7 @@ from glue_jobs.spark.rows import collect, key_names, ranked_rows, spark_ranked, 
 
 def with_rows(engines: Engines, place: Place, shape: Shape, heads: Sequence[RawHead], files: Mapping[str, DataFile], work: Work) -> Work:
     """The work of a batch with its first row changes in an attachment, and with how many they are of how many. files: of the snapshot."""
-    input_bytes = sum(head.file.size for head in heads)
+    input_bytes = sum(head.size_bytes for head in heads)
     by_shuffle = bool(shape.key) and input_bytes > place.limits.broadcast_bytes
     engine = engines.spark if by_shuffle else engines.for_bytes(input_bytes)
     net = net_changes(first_winners(engine, place, shape, heads, int(place.limits.sample_rows)), shape)

@@ -440,6 +440,17 @@ def test_the_rows_of_one_table_of_several() -> None:
     ) == [("x", "y", "z", 0, 3)]
 
 
+@pytest.mark.parametrize("name", [WHERE, f"{WHERE}.gz"])
+def test_bytes_are_those_of_the_rows_unpacked(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """However they are stored, and of one table of several those of its rows; a look that had to be begun anew counts them once."""
+    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 16)
+    own = csv_text(row for row in MIXED if row[1:3] == ("orders", "shop"))
+
+    assert head_of(csv_file(csv_text(MIXED), name=name, only=("shop", "orders"))).taken_bytes == len(own)
+    plain = csv_text([("I", 1, "a" * 50, 1)])
+    assert head_of(csv_file(plain, name=name)).taken_bytes == len(plain)
+
+
 def test_names_of_tables_are_compared_whole() -> None:
     """Also such as must be quoted; a name is no pattern, and no part of another."""
     rows = [("I", 'a,"b"', "shop", 1), ("I", "a.b", "shop", 2), ("I", "axb", "shop", 3), ("I", "A.b", "shop", 4)]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark.merge import absorbers_of
 from tests.lake import cdc_file_name
 from tests.spark.tables import SHOP, WorkTable
+from tests.spark.test_csv_runs import cdc, load, made
 from tests.work_tables import MakeTable
 
 
@@ -43,6 +47,30 @@ def test_each_batch_is_a_change_of_its_own(new_table: MakeTable, limits: dict[st
     assert table.item()["LastIncrementalFile"] == f"raw/{names[-1]}"
     assert [len(change) for change in _inputs_by_change(table)] == batches
     table.check_folder()
+
+
+@pytest.mark.parametrize(("ending", "batches"), [(".csv", [1, 1, 1, 1, 1]), (".csv.gz", [2, 2, 1]), (".parquet", [2, 2, 1])])
+def test_what_is_packed_very_well_fills_a_batch_sooner(new_table: MakeTable, ending: str, batches: list[int]) -> None:
+    """A batch's rows are held unpacked: of 40 kB in a file of a few hundred bytes a quarter counts."""
+    table = made(new_table)
+    load(table, [("I", 1, "a", 1)])
+    table.sync()
+    for number in range(5):
+        row = ("I", 10 + number, "x" * 40_000, number)
+        _ = table.put_raw(table.next_name(), packed_parquet(row)) if ending == ".parquet" else cdc(table, [row], ending)
+
+    assert table.run(batch_bytes="25000") == 0
+
+    assert [len(change) for change in _inputs_by_change(table)[1:]] == batches
+    assert len(table.rows()) == 6
+
+
+def packed_parquet(row: tuple[str, int, str, int]) -> bytes:
+    """A CDC file of one row, packed by gzip."""
+    sink = io.BytesIO()
+    columns = {name: [value] for name, value in zip(("Op", "id", "name", "qty"), row, strict=True)}
+    pq.write_table(pa.table(columns), sink, compression="gzip")
+    return sink.getvalue()
 
 
 def _inputs_by_change(table: WorkTable) -> list[list[str]]:

@@ -46,7 +46,7 @@ def reachable(keys: str, runner: str) -> str:
 
 
 def erase_run(state: TableState, keys: str, columns: tuple[str, ...], plan: ErasePlan) -> RunPlan:
-    """The run that does what was shown, and nothing if the table or the list is another by then."""
+    """The run that does what was shown, and nothing if the table, the keys or the list are others by then."""
     pairs = [("erase_keys", keys), ("key", key_text(columns)), ("from_change", plan.head), ("shown", plan.digest)]
     return _run(state, f"{plan.rows} row(s), {len(plan.versions)} version(s)", tuple((name, value) for name, value in pairs if value))
 

@@ -67,6 +67,7 @@ from glue_jobs.spark.given_frames import given_frames
 from glue_jobs.spark.given_history import keeps_now, with_given
 from glue_jobs.spark.given_rows import GivenRows, Reader, read_given
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place
+from glue_jobs.spark.session import kept_settings
 from glue_jobs.spark.task_errors import brought_back
 
 LOOKED_AT = 1000  # changes of two hours at most; a table without a key would get the rows twice
@@ -223,7 +224,8 @@ def apply_to_lake(
     """Correct the table at `path` (bucket/prefix/schema/table, or schema.table where that is unique); the id of the change.
 
     deletes_df: rows that hold the key's columns, None for none; updates_df: rows with exactly the table's columns. Runs under the table's
-    lease in this process, with this session. settings: as on the command line; else DMSLAKE_… variables, then defaults.
+    lease in this process, with this session, which keeps its settings. settings: as on the command line; else DMSLAKE_… variables, then
+    defaults.
     """
     environment = os.environ if environment is None else environment
     columns = split_key(key) if isinstance(key, str) else tuple(key)
@@ -236,12 +238,9 @@ def apply_to_lake(
         limit = chosen.limits.apply_bytes
         return given_frames(columns, snapshot.schema, snapshot.primary_key, table, deletes_df, updates_df, limit)
 
-    shuffles = spark.conf.get("spark.sql.shuffle.partitions")
-    try:
-        act = Applying(correcting(give, strict), Engines.of(chosen.limits, spark), environment, stage)
+    act = Applying(correcting(give, strict), Engines.of(chosen.limits, spark), environment, stage)
+    with kept_settings(spark):
         return apply_here(act, path, chosen, environment)
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", shuffles)
 
 
 def apply_here(act: Applying, path: str, settings: Settings, environment: Mapping[str, str]) -> str:

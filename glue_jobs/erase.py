@@ -3,7 +3,7 @@
 --erase_keys s3://…  Parquet or CSV with the key's columns, or a folder of Parquet
 --key a,b         the columns by which rows are found; else the primary key
 --from_change ID  only if that change is still the head
---shown DIGEST    only if the list of versions is still the one that was shown (`dmslake erase` gives both)
+--shown DIGEST    only if the keys and the list of versions are still those that were shown (`dmslake erase` gives both)
 --dry_run true    only log what would be done
 --resume true     remove what an earlier erase left; no keys are given then
 

@@ -8,7 +8,8 @@
 
 Rows are a Spark or pandas DataFrame, an Arrow table, a dict of columns or a list of dicts, of at most `apply_bytes` (256 MiB). Each call is
 one change, under the table's lease, in this process. Settings are as on the command line (`state_table`, `lake`, `database`, limits), else
-DMSLAKE_… variables, then defaults; spark: a session for tables larger than `driver_bytes`, else one is made.
+DMSLAKE_… variables, then defaults; spark: a session for tables larger than `driver_bytes`, else the one that runs in this process, or one
+is made. A program's session keeps its settings.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from glue_jobs.protocol.table_run import JobContext
 from glue_jobs.spark.arrow_types import lake_type_of
 from glue_jobs.spark.engine import Engines
 from glue_jobs.spark.fake_rows import fake_rows as made_up
+from glue_jobs.spark.session import kept_settings
 
 Environment = Mapping[str, str]
 
@@ -70,7 +72,8 @@ def _edit(edit: RowEdit, path: str, rows: Any, spark: Any, environment: Environm
     environment = os.environ if environment is None else environment
     chosen = _settings(settings, environment)
     plan, engines = editing(edit_rows_of(rows, edit, chosen), edit), Engines.of(chosen.limits, spark)
-    return apply_here(Applying(plan, engines, environment), path, chosen, environment)
+    with kept_settings(spark):
+        return apply_here(Applying(plan, engines, environment), path, chosen, environment)
 
 
 def _settings(settings: Mapping[str, str], environment: Environment) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ from glue_jobs.core.collation import identity
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.history_table import columns_after
 from glue_jobs.core.record import ChangeRecord, Input
-from glue_jobs.core.replay import ADOPT, BASES, KNOWN, Fold, inputs_of, renamed_column
+from glue_jobs.core.replay import ADOPT, BASES, KNOWN, Fold, inputs_of, renamed, renamed_column
 from glue_jobs.core.schema import Schema
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
@@ -74,22 +75,27 @@ def rebuild_for(path: str, bucket: str, records: Sequence[ChangeRecord], listed:
     Raises TableBlocked, code backfill-not-possible, if not even the changes since the last that says all rows can be.
     """
     starts = [at for at, record in enumerate(records) if at == 0 or record.kind in BASES]
+    turns = _turns(records)
     error: TableBlocked | None = None
-    chosen: Rebuild | None = None
+    chosen: list[tuple[int, Schema]] = []
+    end = len(records)  # what comes from there on was looked at with a later start
     for start in reversed(starts):
         try:
-            chosen = _checked(path, bucket, records[start:], listed)
+            _check(path, bucket, records[start:end], listed)
+            chosen = _columns_from(path, records, start, turns)
         except TableBlocked as found:
             error = found
             break
-    if chosen is None:
+        end = start
+    if not chosen:
         assert error is not None
         raise error
-    return replace(chosen, left_out=len(records) - len(chosen.records), why=error.message if error else "")
+    columns = _each(chosen, len(records))
+    return Rebuild(tuple(records[end:]), columns, left_out=end, why=error.message if error else "")
 
 
-def _checked(path: str, bucket: str, records: Sequence[ChangeRecord], listed: Mapping[str, str]) -> Rebuild:
-    """These changes, if they can be made again."""
+def _check(path: str, bucket: str, records: Sequence[ChangeRecord], listed: Mapping[str, str]) -> None:
+    """Refuse these changes if they can't be made again."""
     for record in records:
         if record.kind not in KNOWN:
             raise _impossible(
@@ -105,7 +111,6 @@ def _checked(path: str, bucket: str, records: Sequence[ChangeRecord], listed: Ma
         raise _impossible(
             f"s3://{bucket}/{first.key}", f"a raw file that was applied {what}: {first.key.rsplit('/', 1)[-1]}{more}", first.etag
         )
-    return Rebuild(tuple(records), columns_of(path, records))
 
 
 def _impossible(where: str, what: str, expected: str) -> TableBlocked:
@@ -118,18 +123,33 @@ def _impossible(where: str, what: str, expected: str) -> TableBlocked:
     )
 
 
-def columns_of(path: str, records: Sequence[ChangeRecord]) -> tuple[Schema, ...]:
-    """The history's columns after each of the changes, if the history begins with the first."""
-    columns: list[Schema] = []
-    history: Schema = ()
-    lake: Schema = ()
-    for record in records:
-        names = renamed_column(lake, record)
+def _turns(records: Sequence[ChangeRecord]) -> list[int]:
+    """The places of the changes after which the columns are others than before. They are few, and a table may have many loads, with each
+    of which the history could begin."""
+
+    def said(record: ChangeRecord) -> list[tuple[Any, ...]]:
+        return [(column, column.added, column.older) for column in record.schema]  # a column equals another one without these
+
+    return [at for at in range(1, len(records)) if renamed(records[at]) or said(records[at]) != said(records[at - 1])]
+
+
+def _columns_from(path: str, records: Sequence[ChangeRecord], start: int, turns: Sequence[int]) -> list[tuple[int, Schema]]:
+    """(place of a change, the history's columns from it on), if the history begins with the change at `start`. turns: as `_turns` says."""
+    history = columns_after((), records[start].schema, path)
+    found = [(start, history)]
+    for at in turns[bisect_right(turns, start) :]:
+        names = renamed_column(records[at - 1].schema, records[at])
         if names:
             history = tuple(replace(column, name=names[1]) if column.name == names[0] else column for column in history)
-        history, lake = columns_after(history, record.schema, path), record.schema
-        columns.append(history)
-    return tuple(columns)
+        history = columns_after(history, records[at].schema, path)
+        found.append((at, history))
+    return found
+
+
+def _each(columns: Sequence[tuple[int, Schema]], count: int) -> tuple[Schema, ...]:
+    """The columns after each change from the first place on. columns: as `_columns_from` says; count: of all changes."""
+    ends = [*(at for at, _ in columns[1:]), count]
+    return tuple(history for (at, history), end in zip(columns, ends) for _ in range(at, end))
 
 
 def rekeyed(records: Sequence[ChangeRecord]) -> bool:

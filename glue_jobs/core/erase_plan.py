@@ -122,7 +122,7 @@ class Rewritten:
 class ErasePlan:
     """What an erase would do, shown before it is done. rows: of the head's snapshot; files: its data files that hold a key; versions:
     the exact list of what is removed, those files' included. history_rows, history_files: the same of the history table, whose versions
-    are among `versions`."""
+    are among `versions`. texts: the canonical texts of the given keys, for the digest alone."""
 
     head: str
     columns: tuple[str, ...]
@@ -137,6 +137,7 @@ class ErasePlan:
     engine: str = "driver"
     history_rows: int = 0
     history_files: tuple[str, ...] = ()
+    texts: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def size_bytes(self) -> int:
@@ -144,7 +145,8 @@ class ErasePlan:
 
     @property
     def digest(self) -> str:
-        return digest_of(self.versions)
+        """The same for a plan that takes the same versions for the same keys."""
+        return digest_of(self.versions, self.columns, self.texts)
 
     def facts(self) -> dict[str, Any]:
         """For records, logs and reports; no key is in it."""
@@ -212,6 +214,7 @@ def plan_of(head: str, files: Mapping[str, DataFile], found: Found, unsearched: 
         lacking=found.lacking,
         unsearched=(*unsearched, *found.unlike),
         engine=found.engine,
+        texts=found.texts,
     )
 
 

@@ -70,10 +70,11 @@ def back_text(change: str, count: int) -> str:
     return f"change {change} brings {count} erased key(s) back: the source still has them; delete them there, or erase again"
 
 
-def digest_of(versions: Iterable[ErasedVersion]) -> str:
-    """A text that is the same for the same list of versions, and another for any other."""
-    lines = sorted(f"{each.key}\0{each.version}" for each in versions)
-    return hashlib.blake2b("\n".join(lines).encode(), digest_size=HASH_BYTES).hexdigest()
+def digest_of(versions: Iterable[ErasedVersion], columns: Sequence[str], texts: Iterable[str]) -> str:
+    """A text that is the same for the same versions and keys, in any order, and another for any others. columns: of the key; texts: the
+    canonical ones of the keys. The versions alone would not do: other keys may stand in the same ones."""
+    shown = [sorted([each.key, each.version] for each in versions), list(columns), sorted(texts)]
+    return hashlib.blake2b(json.dumps(shown).encode(), digest_size=HASH_BYTES).hexdigest()
 
 
 # --- what no reader may use any more

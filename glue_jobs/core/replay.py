@@ -69,6 +69,15 @@ def steps_of(records: Sequence[ChangeRecord]) -> list[tuple[ChangeRecord, ...]]:
     return steps
 
 
+def cut_at(steps: Sequence[tuple[ChangeRecord, ...]], changes: Sequence[str]) -> list[tuple[ChangeRecord, ...]]:
+    """The steps, each divided where one of the changes, which are none of theirs, came between two of its own."""
+    found: list[tuple[ChangeRecord, ...]] = []
+    for step in steps:
+        cuts = [at for at in range(1, len(step)) if any(step[at - 1].id < change < step[at].id for change in changes)]
+        found += [step[start:end] for start, end in zip([0, *cuts], [*cuts, len(step)])]
+    return found
+
+
 def _alike(one: ChangeRecord, other: ChangeRecord) -> bool:
     columns = [[(column.name, column.type) for column in record.schema] for record in (one, other)]
     return columns[0] == columns[1] and is_same_key(one.primary_key, other.primary_key) and one.partitioning == other.partitioning
@@ -138,9 +147,16 @@ def passes(path: str, records: Sequence[ChangeRecord], snapshot: Snapshot, repla
     return count
 
 
+def renamed(record: ChangeRecord) -> str:
+    """What the change says of the column that it renamed, `old to new`; '' if it renamed none."""
+    return str(record.details.get("renamed") or "")
+
+
 def renamed_column(before: Schema, record: ChangeRecord) -> tuple[str, str] | None:
     """(old name, new name) of the column that the change renamed."""
-    told = record.details.get("renamed", "")
+    told = renamed(record)
+    if not told:
+        return None
     pairs = ((old.name, new.name) for old in before for new in record.schema)
     return next(((old, new) for old, new in pairs if f"{old} to {new}" == told), None)
 

@@ -35,7 +35,7 @@ from glue_jobs.core.foreign_folder import (
 )
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.partitioning import Partitioning, PartitionValues, check_partitioning
-from glue_jobs.core.paths import S3Uri, catalog_name
+from glue_jobs.core.paths import catalog_name
 from glue_jobs.core.raw_names import RawFile, RawListing
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.schema_change import reconcile
@@ -55,9 +55,9 @@ Listing = Mapping[str, RawFile]
 class FileReader(Protocol):
     """Reads Parquet files: glue_jobs.spark.adopt_files.AdoptReader."""
 
-    def footers(self, s3: Any, lake: S3Uri, files: Listing, has_source: bool) -> list[Footer]: ...
+    def footers(self, s3: Any, state: TableState, files: Listing) -> list[Footer]: ...
     def check_partitions(self, schema: Schema, partitioning: Partitioning, partitions: Iterable[PartitionValues]) -> None: ...
-    def raw_columns(self, s3: Any, bucket: str, file: RawFile) -> Schema: ...
+    def raw_columns(self, s3: Any, state: TableState, file: RawFile) -> Schema: ...
     def checked(self, s3: Any, adoption: Adoption) -> Adoption: ...
     def keep_filters(self, s3: Any, adoption: Adoption, change: str) -> str: ...
 
@@ -104,7 +104,7 @@ def plan_adoption(look: Look, state: TableState, wish: AdoptWish, *, check_keys:
     files, passed_over = data_files(listing, state.lake)
     for path in sorted(files):
         partition_of(path, state.partitioning, state.lake)
-    footers = look.reader.footers(look.s3, state.lake, files, state.has_source)
+    footers = look.reader.footers(look.s3, state, files)
     raw = list_raw(look.s3, state, Snapshot(), look.limits)
     place = place_in_raw(state, raw, bool(wish.cursor))
     own, mixed = merged_schema(footers, state.lake)
@@ -146,7 +146,7 @@ def _raw_schema(look: Look, state: TableState, raw: RawListing) -> tuple[Schema,
         return (), ""
     newest = max(files, key=lambda file: (file.modified, file.key))
     try:
-        return look.reader.raw_columns(look.s3, state.path.bucket, newest), ""
+        return look.reader.raw_columns(look.s3, state, newest), ""
     except TableBlocked as error:
         return (), f"the newest raw file can't be read: {error.message}"
 

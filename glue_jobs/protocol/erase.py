@@ -62,8 +62,8 @@ RESUME = "`dmslake erase PATH --resume`"
 
 
 def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", dry_run: bool = False) -> Act:
-    """What the job Erase does in a table's run. salt: random, hex. from_change, shown: the head and the digest of the list that a person
-    saw; if either is another one now, it is refused."""
+    """What the job Erase does in a table's run. salt: random, hex. from_change, shown: the head that a person saw, and the digest of the
+    list and its keys; if either is another one now, it is refused."""
 
     def act(run: TableRun) -> None:
         run.may_block = False
@@ -82,7 +82,8 @@ def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", 
         planned = plan_erase(run.s3, run.state, run.snapshot, eraser)
         plan = planned.plan
         if shown and plan.digest != shown:
-            raise _moved_on(run, f"{len(plan.versions)} version(s) hold one of the keys now, and not those that were shown")
+            now = f"{plan.keys} key(s) are given now, and {len(plan.versions)} version(s) hold one"
+            raise _moved_on(run, f"other keys or versions than those that were shown: {now}")
         run.context.log.event("plan", dry_run=dry_run, **plan.facts())
         if dry_run:
             run.note = "dry run: nothing was changed"

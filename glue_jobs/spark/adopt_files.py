@@ -27,6 +27,7 @@ from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column, Schema, find
+from glue_jobs.core.state import TableState
 from glue_jobs.spark.arrow_types import conform, lake_type_of
 from glue_jobs.spark.data_file_reader import read_rows
 from glue_jobs.spark.dms_files import OPERATIONS, damage_named, dms_schema
@@ -58,14 +59,14 @@ class AdoptReader:
         self._threads, self._bucket_rows = threads, bucket_rows
         self._filters: dict[str, FirstFilters] = {}
 
-    def footers(self, s3: Any, lake: S3Uri, files: Mapping[str, RawFile], has_source: bool) -> list[Footer]:
+    def footers(self, s3: Any, state: TableState, files: Mapping[str, RawFile]) -> list[Footer]:
         """The footers of the files (path → object). Raises TableBlocked naming the first that is no Parquet file that the lake can hold."""
 
         def read(path: str) -> Footer:
-            where = str(lake.join(path))
+            where = str(state.lake.join(path))
             with _told_of_the_folder(where):
-                parquet = _open(s3, lake, files[path], where)
-                return Footer(path, files[path], parquet.metadata.num_rows, *_columns(parquet, where, has_source))
+                parquet = _open(s3, state.lake, files[path], where)
+                return Footer(path, files[path], parquet.metadata.num_rows, *_columns(parquet, where, state))
 
         with ThreadPoolExecutor(FOOTER_THREADS) as pool:
             return list(pool.map(read, sorted(files)))
@@ -78,12 +79,13 @@ class AdoptReader:
                 if written != text:
                     raise _spelled_otherwise(folder_of(partitioning, values), field, text, written)
 
-    def raw_columns(self, s3: Any, bucket: str, file: RawFile) -> Schema:
-        """The columns of a raw file in lake types."""
+    def raw_columns(self, s3: Any, state: TableState, file: RawFile) -> Schema:
+        """The columns of one of the table's raw files in lake types."""
+        bucket = state.path.bucket
         where = f"s3://{bucket}/{file.key}"
         with damage_named(where):
             parquet = PlainParquet(RangedFile(s3, bucket, file.key, file.size, etag=file.etag), coerce_int96_timestamp_unit="us")
-        return dms_schema(parquet, where).columns
+        return dms_schema(parquet, where, patterns=state.before_images).columns
 
     def checked(self, s3: Any, adoption: Adoption) -> Adoption:
         """The adoption with each file's exact key bounds. Refuses null keys, keys that come twice, and rows marked as deleted."""
@@ -207,11 +209,11 @@ def _told_of_the_folder(where: str) -> Iterator[None]:
         raise
 
 
-def _columns(parquet: pq.ParquetFile, where: str, has_source: bool) -> tuple[Schema, tuple[str, ...]]:
+def _columns(parquet: pq.ParquetFile, where: str, state: TableState) -> tuple[Schema, tuple[str, ...]]:
     """(the table's columns, those left out). What DMS sends beside a row's values is no part of a table that it keeps up."""
-    head = dms_schema(parquet, where)
+    head = dms_schema(parquet, where, patterns=state.before_images)
     op = (head.op_column,) if head.op_column else ()
-    if has_source or not head.excluded:
+    if state.has_source or not head.excluded:
         return head.columns, (*op, *head.excluded)
     kinds = [(field.name, lake_type_of(field.type)) for field in parquet.schema_arrow if field.name not in op]
     return tuple(Column(name, kind) for name, kind in kinds if kind is not None), op

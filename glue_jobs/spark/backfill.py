@@ -21,7 +21,7 @@ from glue_jobs.core.collation import is_same_key
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.history_table import DELETE, OPERATION, PARTITIONING, history_lake, unchanged
 from glue_jobs.core.record import ChangeRecord, DataFile
-from glue_jobs.core.replay import ADOPT, BY_HAND, ERASE, FULL_LOAD, INCREMENTAL, LATE, renamed_column, steps_of
+from glue_jobs.core.replay import ADOPT, BY_HAND, ERASE, FULL_LOAD, INCREMENTAL, LATE, cut_at, renamed_column, steps_of
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.undo import record_time
 from glue_jobs.core.work import HistoryWork, Work
@@ -131,7 +131,7 @@ class Versions:
         self._build, self._part, self._place = build, part, build.place
         plan = build.plan
         self._table, self._head, self._fold = str(plan.state.path), plan.snapshot, plan.fold
-        self._steps = steps_of(plan.rebuild.records)
+        self._steps = cut_at(steps_of(plan.rebuild.records), [erase.id for erase in plan.erases])
         self._columns = {record.id: columns for record, columns in zip(plan.rebuild.records, plan.rebuild.columns, strict=True)}
         adopted: Sequence[PastFile] = adopted_files(self._place, self._fold)[0]
         self._raw = ReplayRows(self._place, self._table, self._fold, adopted)

@@ -32,7 +32,7 @@ from glue_jobs.spark.arrow_types import conform, lake_type_of
 from glue_jobs.spark.data_file_reader import read_columns, read_data_file, read_rows
 from glue_jobs.spark.engine import Engines, Shared, chain
 from glue_jobs.spark.erased_keys import texts_of_keys
-from glue_jobs.spark.given_rows import Reader
+from glue_jobs.spark.given_rows import Reader, refuse_nulls
 from glue_jobs.spark.history_files import only_open
 from glue_jobs.spark.locate import GivenKeys, Places, candidates_by_range, unpack_keys
 from glue_jobs.spark.open_file import OpenFile
@@ -64,10 +64,7 @@ class RowEraser:
         reader = Reader(self._place(state, "").s3, self._settings.limits.apply_bytes)
         pieces = reader.keys(self._where, columns, shape.schema, str(state.path))
         for piece in pieces:
-            for name in columns:
-                if piece.rows.column(name).null_count:
-                    todo = "a key has a value in each column"
-                    raise UsageError(f"{piece.name} has a null in the key column {name!r}", "given-null-key", todo)
+            refuse_nulls(piece, columns, "key")
         keys = GivenKeys.of(pa.concat_tables([piece.rows.select(list(columns)) for piece in pieces]), columns)
         if not len(keys):
             raise UsageError(f"{self._where} has no key", "given-not-read", "give a file with one row for each key")

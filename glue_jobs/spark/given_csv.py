@@ -1,6 +1,7 @@
 """The texts of a CSV that a person gives, and the values that they say.
 
-A line of names, nothing for null, "" for an empty text, binary in hexadecimal, times in UTC unless they name an offset.
+A line of names, nothing for null (a blank line, where there is one column), "" for an empty text, binary in hexadecimal, times in UTC
+unless they name an offset.
 """
 
 from __future__ import annotations
@@ -44,14 +45,16 @@ def _unmarked(data: bytes) -> bytes:
 
 
 def csv_texts(data: bytes, heads: Sequence[str], name: str) -> pa.Table:
-    """All columns as texts; null where nothing stands. heads: each once."""
+    """All columns as texts; null where nothing stands. heads: each once. A blank line is a row where there is one column: its null."""
     data = _unmarked(data)
-    data += ("\n" + ",".join([_LAST] * len(heads)) + "\n").encode()
+    if not data.endswith(b"\n"):
+        data += b"\n"  # no more than one: a second one would be a row
+    data += (",".join([_LAST] * len(heads)) + "\n").encode()
     with readable(name):
         texts = pacsv.read_csv(
             pa.BufferReader(data),
             read_options=pacsv.ReadOptions(use_threads=False, block_size=len(data) + 1),
-            parse_options=pacsv.ParseOptions(newlines_in_values=True),
+            parse_options=pacsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(heads) != 1),
             convert_options=pacsv.ConvertOptions(
                 column_types={head: pa.string() for head in heads},
                 null_values=[""],

@@ -1,7 +1,8 @@
 """Rows that a person gives: read from Parquet or CSV, on S3 or on this machine, and held against the table's columns, strictly.
 
-CSV is as `dmslake read --output csv` writes it: a line of names, nothing for null, "" for an empty text, binary in hexadecimal, times in
-UTC unless they name an offset. Types come from the table. Rows are counted from 0, CSV's line of names aside.
+CSV is as `dmslake read --output csv` writes it: a line of names, nothing for null (a blank line, where there is one column), "" for an
+empty text, binary in hexadecimal, times in UTC unless they name an offset. Types come from the table. Rows are counted from 0, CSV's line
+of names aside.
 """
 
 from __future__ import annotations
@@ -235,9 +236,9 @@ def given_rows(
     primary key is null or not unique."""
     key = collated_as(key, primary_key)
     for piece in (*deletes, *updates):
-        _refuse_nulls(piece, key, "key")
+        refuse_nulls(piece, key, "key")
     for piece in updates:
-        _refuse_nulls(piece, primary_key, "primary key")
+        refuse_nulls(piece, primary_key, "primary key")
     rows = pa.concat_tables([arrow_schema(schema).empty_table(), *(piece.rows for piece in updates)])
     lake_key = arrow_schema(tuple(column for name in key for column in schema if column.name == name))
     gone = GivenKeys.of(pa.concat_tables([lake_key.empty_table(), *(piece.rows.select(list(key)) for piece in deletes)]), key)
@@ -257,7 +258,8 @@ def read_given(reader: Reader, correction: Correction, snapshot: Snapshot, table
     return given_rows(key, schema, snapshot.primary_key, deletes, updates)
 
 
-def _refuse_nulls(piece: Piece, columns: Sequence[str], what: str) -> None:
+def refuse_nulls(piece: Piece, columns: Sequence[str], what: str) -> None:
+    """UsageError for a null in a key's columns, that names its row. what: which key they are of."""
     for name in columns:
         values = piece.rows.column(name)
         if values.null_count:

@@ -86,8 +86,9 @@ def in_order(there: pa.Table, keys: GivenKeys) -> pa.Table:
 def _file_ranks(there: pa.Table) -> Array:
     """For each version the place of its CDC file among all, 0 where it is from none."""
     names = pc.unique(there[SOURCE_FILE]).to_pylist()
-    order = sorted({found for name in names if name and (found := cdc_name(name))})
-    ranks = [order.index(found) + 1 if name and (found := cdc_name(name)) else 0 for name in names]
+    files = [cdc_name(name) if name else None for name in names]
+    places = {file: place for place, file in enumerate(sorted({file for file in files if file}), 1)}
+    ranks = [places[file] if file else 0 for file in files]
     return np.array(ranks, np.int64)[pc.index_in(there[SOURCE_FILE], value_set=pa.array(names, pa.string())).to_numpy()]
 
 

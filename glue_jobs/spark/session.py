@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from glue_jobs.core.errors import ConfigurationError
@@ -16,6 +18,7 @@ SESSION_CONF = {
     "spark.sql.adaptive.enabled": "false",  # it may merge the partitions of a step that uploads into one task
     "spark.sql.caseSensitive": "true",
 }
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 # Of Spark's Python workers, which end a minute after their last task: Arrow keeps the memory that it has. To give it back and to take it
 # anew, page by page, from one file to the next, is a twentieth of a merge into large files.
 WORKER_ENVIRONMENT = {"MIMALLOC_PURGE_DELAY": "-1"}
@@ -26,6 +29,7 @@ def spark_session() -> Any:
     from pyspark import SparkContext
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    ran = SparkContext._active_spark_context is not None
     if any(word.startswith("--JOB_NAME") for word in sys.argv):
         from awsglue.context import GlueContext  # Glue's own, or the embedded AWS's stand-in
 
@@ -36,7 +40,8 @@ def spark_session() -> Any:
 
         spark = SparkSession.builder.getOrCreate()
     set_for_jobs(spark)
-    spark.sparkContext.setLogLevel("WARN")
+    if not ran:  # else it is the level of who started it
+        spark.sparkContext.setLogLevel("WARN")
     return spark
 
 
@@ -46,6 +51,30 @@ def set_for_jobs(spark: Any) -> None:
         spark.conf.set(name, value)
     for name, value in WORKER_ENVIRONMENT.items():
         spark.sparkContext.environment.setdefault(name, os.environ.get(name, value))
+
+
+@contextmanager
+def kept_settings(spark: Any = None) -> Iterator[None]:
+    """Whatever is done meanwhile, a program's session has the settings afterwards that it has now. spark: the session; where none is given,
+    the one that runs in this process, which `spark_session` would take. Where none runs, Spark is not even imported."""
+    session = spark if spark is not None else _running_session()
+    names = (*SESSION_CONF, SHUFFLE_PARTITIONS) if session is not None else ()
+    kept = {name: session.conf.get(name) for name in names}
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if session.conf.get(name) != value:
+                session.conf.set(name, value)
+
+
+def _running_session() -> Any:
+    pyspark = sys.modules.get("pyspark")
+    if pyspark is None or pyspark.SparkContext._active_spark_context is None:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()
 
 
 def _set_java(context: Any) -> None:

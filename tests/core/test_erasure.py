@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from glue_jobs.core.erase_plan import Found, HeldVersion, Hit, Searchable, is_attachment, own_hits, plan_of
+from glue_jobs.core.erase_plan import Found, HeldVersion, Hit, Searchable, is_attachment, own_hits, plan_of, with_history
 from glue_jobs.core.erasure import Erased, canonical, digest_of, erased_by, hashed, key_text, texts_among, version_erased
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.keys import NAN, float_key
@@ -55,12 +55,15 @@ def test_hashes_tell_keys_and_need_the_salt() -> None:
     assert set(keys.hashes).isdisjoint(hashed(("id",), "11" * 16, texts[:2]).hashes)
 
 
-def test_the_digest_is_of_the_list_whatever_its_order() -> None:
-    """One version more, or another one, is another list."""
+def test_the_digest_is_of_versions_and_keys_whatever_their_order() -> None:
+    """One version or key more, or another one, or a key of another column, is another list."""
     one, two = ErasedVersion("a", "1"), ErasedVersion("b", "2")
+    shown = digest_of([one, two], ("id",), ("x", "y"))
 
-    assert digest_of([one, two]) == digest_of([two, one])
-    assert len({digest_of(versions) for versions in ([], [one], [two], [one, two], [ErasedVersion("a1", "")])}) == 5
+    assert digest_of([two, one], ("id",), ("y", "x")) == shown
+    others = [digest_of(versions, ("id",), ("x", "y")) for versions in ([], [one], [two], [ErasedVersion("a1", "")])]
+    others += [digest_of([one, two], ("id",), texts) for texts in ((), ("x",), ("x", "z"), ("x", "y", "z"))]
+    assert len({shown, *others, digest_of([one, two], ("name",), ("x", "y"))}) == 10
 
 
 def test_what_is_erased_is_known_by_version_and_by_key() -> None:
@@ -92,6 +95,17 @@ def test_a_plan_lists_head_files_and_older_versions() -> None:
         (LAKE + "old.parquet", "w"),
     ]
     assert "secret" not in str(plan)
+
+
+def test_plans_of_the_same_versions_for_other_keys_are_told_apart() -> None:
+    """With a history table as without one; what is logged of a plan says no key."""
+    hits = (hit("old.parquet"),)
+    plans = [plan_of("head", {}, Found(("id",), texts, hits), [], Erased(), LAKE) for texts in (("secret",), ("other",))]
+    kept = [with_history(plan, Found(("id",), plan.texts, hits), plan, Found(("id",), plan.texts)) for plan in plans]
+
+    assert plans[0].versions == plans[1].versions
+    assert (plans[0].digest == plans[1].digest, kept[0].digest == kept[1].digest) == (False, False)
+    assert "secret" not in f"{kept[0]} {kept[0].facts()}"
 
 
 def test_what_an_earlier_erase_lists_is_not_listed_again() -> None:

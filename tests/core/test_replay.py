@@ -10,7 +10,7 @@ import pytest
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.record import ChangeRecord, Counts, DataFile, Input
-from glue_jobs.core.replay import Unproven, check_inputs, check_kinds, fold_of, passes, renamed_column, steps_of, unproven
+from glue_jobs.core.replay import Unproven, check_inputs, check_kinds, cut_at, fold_of, passes, renamed_column, steps_of, unproven
 from glue_jobs.core.schema import Column
 from glue_jobs.core.snapshot import Snapshot
 
@@ -76,6 +76,24 @@ def test_batches_that_follow_on_each_other_are_one_step() -> None:
     ]
 
     assert [ids(step) for step in steps_of(records)] == [[name(1)], [name(2), name(3)], *([name(number)] for number in range(4, 8))]
+
+
+@pytest.mark.parametrize(
+    ("changes", "cut"),
+    [
+        ((), [[1], [3, 4, 7]]),
+        ((2,), [[1], [3, 4, 7]]),
+        ((5,), [[1], [3, 4], [7]]),
+        ((5, 6, 8), [[1], [3, 4], [7]]),
+    ],
+)
+def test_steps_end_where_another_change_came_between(changes: tuple[int, ...], cut: list[list[int]]) -> None:
+    """What is done for it is done between them."""
+    steps = steps_of([change(1, "full-load"), change(3), change(4), change(7)])
+
+    found = cut_at(steps, [name(number) for number in changes])
+
+    assert [ids(step) for step in found] == [[name(number) for number in step] for step in cut]
 
 
 def test_raw_files_that_are_gone_or_other_ones_now_are_named() -> None:

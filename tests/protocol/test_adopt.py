@@ -436,6 +436,52 @@ def test_json_of_another_program_is_a_text(make_table: TableMaker, options: dict
     assert table.verify() == []
 
 
+def test_a_column_named_as_a_before_image_of_another_task_is_the_tables_own(make_table: TableMaker) -> None:
+    """The item says how its before images begin; rows that are written anew with another one keep the column's values."""
+    table = make_table(pa.schema([("id", pa.int64()), ("qty", pa.int64()), ("BI_qty", pa.int64())]))
+    table.edit(LastFullLoadDate=FUTURE, BeforeImagePrefix="OLD_")
+    put(table, "a.parquet", {"id": ids(1, 2), "qty": ids(10, 20), "BI_qty": ids(11, 22)})
+
+    adopted(table)
+    assert (names_of(table), "left_out" in table.head().details) == (["id", "qty", "BI_qty"], False)
+    table.cdc([("U", (1, 15, 11))])
+    table.sync()
+
+    assert table.rows() == [(1, 15, 11), (2, 20, 22)]
+    assert table.verify() == []
+
+
+def test_before_images_with_the_tables_own_prefix_are_left_out(make_table: TableMaker) -> None:
+    """The next batch, which has them too, is applied: they are no columns of the lake's, and tell the old key."""
+    columns = [("id", pa.int64()), ("qty", pa.int64())]
+    table = make_table(pa.schema(columns))
+    table.edit(LastFullLoadDate=FUTURE, BeforeImagePrefix="OLD_")
+    nothing = pa.nulls(2, pa.int64())
+    put(table, "a.parquet", {"id": ids(1, 2), "qty": ids(10, 20), "OLD_id": nothing, "OLD_qty": nothing})
+
+    adopted(table)
+    assert (names_of(table), sorted(table.head().details["left_out"])) == (["id", "qty"], ["OLD_id", "OLD_qty"])
+    table.cdc([("U", (3, 30, 2, 20))], columns=pa.schema([*columns, ("OLD_id", pa.int64()), ("OLD_qty", pa.int64())]))
+    table.sync()
+
+    assert table.rows() == [(1, 10), (3, 30)]
+    assert table.verify() == []
+
+
+def test_the_newest_raw_file_is_read_with_the_tables_own_prefix(make_table: TableMaker) -> None:
+    """So it gives the type of a partition column that is named as a before image of another task."""
+    columns = pa.schema([("id", pa.int64()), ("region", pa.string()), ("BI_region", pa.string())])
+    table = make_table(columns, partition_key="BI_region")
+    table.cdc([("U", (1, "b", "x"))])
+    table.edit(LastFullLoadDate=FUTURE, BeforeImagePrefix="OLD_")
+    put(table, "BI_region=x/a.parquet", {"id": ids(1), "region": ["a"]})
+
+    adopted(table, cursor="0.parquet")
+    table.sync()
+
+    assert table.rows() == [(1, "b", "x")]
+
+
 def names_of(table: LakeTable) -> list[str]:
     return [column.name for column in table.snapshot().schema]
 

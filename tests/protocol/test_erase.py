@@ -14,9 +14,12 @@ import pytest
 from glue_jobs.aws.removal import held_versions
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.record import ChangeRecord
+from glue_jobs.core.settings import read_settings
 from glue_jobs.protocol.converge import abort_uploads
+from glue_jobs.protocol.erase_search import plan_erase
 from glue_jobs.protocol.history import last_published
-from tests.lake import LakeTable
+from glue_jobs.spark.erase_rows import RowEraser
+from tests.lake import DRIVER, LakeTable
 from tests.protocol.conftest import TableMaker
 from tests.protocol.faults import DENIED, error_answer
 from tests.protocol.runs import die, run_on
@@ -438,6 +441,46 @@ def test_it_is_refused_when_something_came_between(history: LakeTable, keys: Key
 
     assert (first["code"], second["code"], history.item()["Head"]) == ("moved-on", "moved-on", head)
     assert holds(history, 1)
+
+
+def shown_digest(table: LakeTable, keys: str) -> str:
+    """What a look at an erase of these keys gives its run."""
+    eraser = RowEraser(read_settings({"driver_bytes": DRIVER}, {}), table.environment, keys)
+    return plan_erase(table.clients.s3, table.state(), table.snapshot(), eraser).plan.digest
+
+
+def test_it_is_refused_when_the_key_file_was_written_over(history: LakeTable, keys: KeysFile) -> None:
+    """Also where the new key stands in the very versions that were shown for the old one: nobody agreed to it."""
+    file, head, held = keys(1), history.item()["Head"], holds(history, 1)
+    shown = shown_digest(history, file)
+    Path(file).write_text("id\n2\n")
+
+    error = refusal(history, erase_keys=file, from_change=head, shown=shown)
+
+    assert (error["code"], "other keys or versions" in error["message"], history.item()["Head"]) == ("moved-on", True, head)
+    assert (holds(history, 1), holds(history, 2)) == (held, held)
+
+
+def test_it_is_refused_when_the_key_folder_got_another_file(history: LakeTable, tmp_path: Path) -> None:
+    """A run reads all files that are in it by then."""
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "first.parquet")
+    head, held = history.item()["Head"], holds(history, 1)
+    shown = shown_digest(history, str(tmp_path))
+    pq.write_table(pa.table({"id": [2]}), tmp_path / "second.parquet")
+
+    error = refusal(history, erase_keys=str(tmp_path), from_change=head, shown=shown)
+
+    assert (error["code"], "2 key(s) are given now" in error["message"], history.item()["Head"]) == ("moved-on", True, head)
+    assert (holds(history, 1), holds(history, 2)) == (held, held)
+
+
+def test_what_was_shown_is_done_whatever_the_order_of_its_keys(history: LakeTable, keys: KeysFile) -> None:
+    """The same keys in another file are the same erase."""
+    shown = shown_digest(history, keys(1, 2))
+
+    erased(history, keys(2, 1, 2), from_change=history.item()["Head"], shown=shown)
+
+    assert (holds(history, 1), holds(history, 2)) == ([], [])
 
 
 def test_a_visible_stray_with_the_key_is_hidden_before_it_is_removed(history: LakeTable, keys: KeysFile) -> None:

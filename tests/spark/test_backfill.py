@@ -207,6 +207,37 @@ def test_erased_keys_stay_away_after_a_rollback_to_before_the_erase(new_table: M
     assert told(table, "id", "name") == [(1, "a"), (3, "back")]
 
 
+def test_versions_of_a_key_that_came_back_after_an_undone_erase(new_table: MakeTable, tmp_path: Path) -> None:
+    """The erase came between batches that are else made again as one: it takes what was before it, and not what the source has anew."""
+    table = keeping(new_table)
+    table.edit(History="false")
+    load(table, 0, (1, "a", 1), (2, "b", 2))
+    table.sync()
+    batch(table, (1, "D", (2, None, None)), name=NAMES[0])
+    table.sync()
+    deleted = table.head().id
+    keys = tmp_path / "keys.csv"
+    keys.write_text("id\n2\n")
+    assert table.run("Erase", erase_keys=str(keys)) == 0, table.last_run()
+    batch(table, (2, "U", (1, "bad", 1)), name=NAMES[1])
+    table.sync()
+    assert table.run("Rollback", to=deleted, skip="true", resume="true") == 0, table.last_run()
+    batch(table, (3, "I", (2, "back1", 2)), name=NAMES[2])
+    table.sync()
+    batch(table, (4, "U", (2, "back2", 2)), name=NAMES[3])
+    table.sync()
+    table.edit(History="true")
+    table.sync()
+
+    backfilled(table)
+
+    assert told(table, "id", "name", "operation", "source_file") == [
+        (1, "a", "insert", "LOAD00000001.parquet"),
+        (2, "back1", "insert", NAMES[2]),
+        (2, "back2", "update", NAMES[3]),
+    ]
+
+
 def test_a_changed_key(new_table: MakeTable) -> None:
     """Of a new key one version is open; such a history can't be made for a part of the keys."""
     table = keeping(new_table)

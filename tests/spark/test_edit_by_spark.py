@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from glue_jobs.core.errors import UsageError
+from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.rows import delete_rows, insert_rows, update_rows
+from glue_jobs.spark.session import SESSION_CONF
 from tests.spark.tables import SHOP
 from tests.work_tables import MakeTable
 
@@ -46,3 +48,49 @@ def test_spark_gives_the_same_lake(spark_table: MakeTable, spark: SparkSession) 
     assert sorted(seen[0][0]) == sorted(AFTER)
     assert seen[0][:2] == seen[1][:2]
     assert (seen[0][2], seen[1][2]) == ("spark", "driver")
+
+
+ODD = {
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1234",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.shuffle.partitions": "7",
+}
+
+
+@pytest.fixture
+def odd_spark(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with settings and a log level of a program that has its own use for it."""
+    before = {name: str(spark.conf.get(name)) for name in ODD}
+    for name, value in ODD.items():
+        spark.conf.set(name, value)
+    spark.sparkContext.setLogLevel("FATAL")
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+    spark.sparkContext.setLogLevel("ERROR")
+
+
+def log_level(spark: SparkSession) -> str:
+    context: Any = spark.sparkContext
+    return str(context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString())
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_programs_session_keeps_its_settings(spark_table: MakeTable, odd_spark: SparkSession, is_given: bool) -> None:
+    """Given, or taken because it runs in this process: what works on with it would else read columns, times and nulls of another kind."""
+    table = spark_table(SHOP)
+    table.load(ROWS)
+    assert table.run("LoadInitial") == 0
+    options: dict[str, Any] = {"environment": table.environment, "driver_bytes": "0", "lease_seconds": "20"}
+    options.update({"spark": odd_spark} if is_given else {})
+    path, level = str(table.path), log_level(odd_spark)
+
+    insert_rows(path, [{"id": 20, "name": "new"}], **options)
+    with pytest.raises(TableBlocked, match=r"\(20\)"):
+        insert_rows(path, [{"id": 20, "name": "again"}], **options)
+
+    assert (set(SESSION_CONF) <= set(ODD), table.head().details["engine"]) == (True, "spark")
+    assert {name: odd_spark.conf.get(name) for name in ODD} == ODD
+    assert (level, log_level(odd_spark)) == ("FATAL", "FATAL")

@@ -81,6 +81,18 @@ def test_all_forms_of_files_say_the_same_rows(tmp_path: Path) -> None:
     assert [read(file).rows.to_pylist() for file in files] == [[FULL, NULLS]] * 4
 
 
+def test_a_csv_of_one_column_has_its_nulls(tmp_path: Path) -> None:
+    """A blank line is one, also where a value is wanted: there it is named."""
+    names = Wanted((Column("name", "string"),), (), "insert")
+
+    assert read(written(tmp_path, "r.csv", 'name\na\n\n""\nb\n'), names).rows["name"].to_pylist() == ["a", None, "", "b"]
+    assert read(written(tmp_path, "w.csv", "id,name\n1,a\n\n2,\n\n")).rows["name"].to_pylist() == ["a", None]
+    error = refused(written(tmp_path, "k.csv", "id\n1\n\n2\n"), DELETE)
+    assert error.code == "given-value"
+    assert "1 value(s) of " in error.message
+    assert "row 1, column 'id': expected a value" in error.message
+
+
 def test_rows_of_programs(tmp_path: Path) -> None:
     """Arrow, dicts, lists, numpy, pandas where it is there; what a row does not say is known."""
     table = pa.Table.from_pylist([FULL, NULLS])

@@ -71,6 +71,39 @@ def test_csv_has_the_types_of_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('name\na\n\n""\nb\n', ["a", None, "", "b"]),
+        ("name\na\n\nb", ["a", None, "b"]),
+        ("name\r\na\r\n\r\nb\r\n", ["a", None, "b"]),
+        ("name\n\na\n\n", [None, "a", None]),
+        ('name\n"a\n\nb"\n', ["a\n\nb"]),
+        ("name\n", []),
+        ("name", []),
+    ],
+)
+def test_a_csv_of_one_column_has_its_nulls(tmp_path: Path, text: str, values: list[str | None]) -> None:
+    """As `read` writes them: a blank line. A file's last line end begins no row."""
+    schema = (Column("name", "string"),)
+
+    (piece,) = reader().rows(written(tmp_path / "rows.csv", text), schema)
+
+    assert piece.rows["name"].to_pylist() == values
+
+
+def test_a_blank_line_among_the_keys_is_a_null(tmp_path: Path) -> None:
+    """Which no key has; of more columns it is no row."""
+    schema = (Column("id", "bigint"), Column("name", "string"))
+    lines = {"one": "name\na\n\nb\n", "two": "id,name\n1,a\n\n2,b\n\n"}
+    one, two = (reader().keys(written(tmp_path / f"{name}.csv", text), ("name",), schema, "t") for name, text in lines.items())
+
+    error = refused(lambda: given_rows(("name",), schema, ("id",), one, []))
+
+    assert (error.code, "'name' is null" in error.message, "one.csv, row 1" in error.message) == ("given-null-key", True, True)
+    assert given_rows(("name",), schema, ("id",), two, []).keys.table["name"].to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
     ("column", "text"),
     [("b", "yes"), ("i", "3000000000"), ("i", "1.5"), ("d", "1.234"), ("f", "much"), ("x", "0g"), ("day", "1.5.2024"), ("at", "noon")],
 )

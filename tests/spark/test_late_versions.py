@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glue_jobs.core.history_table import COLUMNS
+from glue_jobs.core.history_table import COLUMNS, SOURCE_FILE
 from glue_jobs.core.schema import Column
+from glue_jobs.spark import late_versions
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.history_passes import Outcome
 from glue_jobs.spark.late_versions import Late
@@ -101,3 +103,15 @@ def test_a_person_s_versions_stay_where_they_were(files: list[list[Event]], give
         winner = last_read if last_read["__order"] >> ROW_BITS == late else before[0] if before else None
         alive = [row["name"] for row in now if row["operation"] != "delete"]
         assert alive == ([winner["name"]] if winner and winner["operation"] != "delete" else [])
+
+
+@pytest.mark.timeout(30)
+def test_many_files_are_ranked_at_once() -> None:
+    """In the order in which DMS wrote them; a version of no CDC file comes before those. To look for each among all took a minute."""
+    names = [cdc_file_name(START + timedelta(seconds=number)) for number in range(50_000)]
+    order = np.random.default_rng(1).permutation(len(names))
+    files = [None, "LOAD00000001.parquet", *(names[at] for at in order), None, names[0]]
+
+    ranks = late_versions._file_ranks(pa.table({SOURCE_FILE: pa.array(files, pa.string())}))
+
+    assert ranks.tolist() == [0, 0, *(order + 1).tolist(), 0, 1]

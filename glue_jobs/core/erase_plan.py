@@ -11,6 +11,7 @@ from glue_jobs.core.errors import blocked
 from glue_jobs.core.ids import ATTACHMENT_ENDING, change_of_name
 from glue_jobs.core.partitioning import Partitioning
 from glue_jobs.core.record import ChangeRecord, Counts, DataFile, ErasedVersion
+from glue_jobs.core.replay import renamed
 from glue_jobs.core.schema import Schema, find
 
 
@@ -69,7 +70,7 @@ class Holdings:
 
 def renames_of(record: ChangeRecord) -> tuple[Rename, ...]:
     """The column that the change renamed. Names may be such that its detail can be read in two ways: then both."""
-    told = str(record.details.get("renamed", ""))
+    told = renamed(record)
     pairs = ((told[: -len(f" to {column.name}")], column.name) for column in record.schema if told.endswith(f" to {column.name}"))
     return tuple(Rename(record.id, record.generation.number, old, new) for old, new in pairs if find(record.schema, old) is None)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from glue_jobs.aws.garbage import collect_less
 from glue_jobs.spark.row_batches import DECODED_RATIO, rows_at_a_time
+from glue_jobs.spark.session import BATCH_ROWS, SHUFFLE_PARTITIONS
 from glue_jobs.spark.shared import BROADCAST_BYTES, Broadcast, Here, InFile, Shared, drop_file, send_file
 from glue_jobs.spark.task_errors import carried
 
@@ -66,13 +67,13 @@ class SparkEngine:
     def size_shuffles(self, size_bytes: float) -> None:
         """Let the next shuffles have partitions of about SHUFFLE_BYTES; Spark's 200 cost seconds where there is little to move."""
         count = max(self.slots, math.ceil(size_bytes / SHUFFLE_BYTES))
-        self.spark.conf.set("spark.sql.shuffle.partitions", str(count))
+        self.spark.conf.set(SHUFFLE_PARTITIONS, str(count))
 
     def size_batches(self, rows: int, size_bytes: float) -> None:
         """Let the batches between the JVM and Python be of few bytes for rows of which so many are so many bytes in files: a column of a
         batch can't have more than 2 GiB."""
         count = rows_at_a_time(size_bytes * DECODED_RATIO / max(1, rows))
-        self.spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(count))
+        self.spark.conf.set(BATCH_ROWS, str(count))
 
     def map(self, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
         if not items:

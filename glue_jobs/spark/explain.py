@@ -20,6 +20,7 @@ from glue_jobs.core.erasure import NOTHING_ERASED, Erased
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.keys import decode_bound, slice_of
 from glue_jobs.core.record import ChangeRecord, DataFile
+from glue_jobs.core.replay import renamed_column
 from glue_jobs.core.schema import Schema, widened
 from glue_jobs.core.undo import root
 from glue_jobs.spark.arrow_types import arrow_schema, conform, lake_type_of, to_arrow
@@ -241,11 +242,10 @@ class _Walk:
 
 def _renamed(row: pa.Table, schema: Schema, record: ChangeRecord) -> tuple[pa.Table, Schema]:
     """The row of before the change and its columns, under the names that they have since."""
-    told = record.details.get("renamed", "")
-    pairs = [(old.name, new.name) for old in schema for new in record.schema if f"{old.name} to {new.name}" == told]
-    if not pairs:
+    names = renamed_column(schema, record)
+    if names is None:
         return row, schema
-    ((before, now),) = pairs[:1]
+    before, now = names
     columns = tuple(replace(column, name=now) if column.name == before else column for column in schema)
     return row.rename_columns([column.name for column in columns]), columns
 

@@ -47,6 +47,7 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
     state, snapshot = task.state, task.snapshot
     engine = engines.for_bytes(sum(file.size for file in action.files))
     heads = read_heads(place, action.files, _reading(task), engine=engine)
+    engine = engines.for_bytes(sum(head.size_bytes for head in heads))  # which may be packed very well
     for head in heads:
         check_key_columns(head.schema, state.primary_key, head.where)
     check_images_of_load(heads)

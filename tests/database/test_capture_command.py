@@ -145,6 +145,26 @@ def test_ctrl_c_in_a_full_load_is_no_success(mariadb: MariaDb, raw: RawFiles, ta
     assert ops(raw) == [("I", 1, "a"), ("I", 2, "b")]
 
 
+def test_ctrl_c_before_a_full_load_begins_changes_nothing(
+    mariadb: MariaDb, raw: RawFiles, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told so, and the captures go on."""
+    lines: list[str] = []
+    url = mariadb.url(raw.database)
+    assert run_capture(url, raw.url, full_load=True, s3_client=raw.client) == 0
+    before = raw.listed()
+
+    def press(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Source, "check", press)
+        code = run_capture(url, raw.url, full_load=True, echo=lines.append, s3_client=raw.client)
+
+    assert (code, lines) == (130, ["interrupted: nothing was changed"])
+    assert (run_capture(url, raw.url, s3_client=raw.client), raw.listed()) == (0, before)
+
+
 def test_ctrl_c_after_the_full_load_loses_nothing(mariadb: MariaDb, connection: Any, raw: RawFiles, table: str) -> None:
     """Exit code 130, but for a following capture, which ends so; the next one goes on from the saved position."""
     lines: list[str] = []

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from infra.local.capture import CaptureOptions, TableSummary, UsageError
+from infra.local.capture import CaptureError, CaptureOptions, TableSummary, UsageError
 from tests.database.files import RawFiles
 from tests.database.server import MariaDb
 from tests.database.steps import Capture, ops, run
@@ -134,10 +134,50 @@ def test_only_named_tables_are_captured(connection: Any, raw: RawFiles, table: s
     capture(options=options)
 
     assert (raw.names("u"), len(raw.names("t"))) == ([], 2)
-    (warning,) = capture(options=CaptureOptions(tables=("t", "nope"))).warnings
-    assert "nope not in database" in warning
     with pytest.raises(UsageError, match="nope not in database"):
         capture(full_load=True, options=CaptureOptions(tables=("t", "nope")))
+
+
+def test_a_table_that_is_not_there_is_warned_of(raw: RawFiles, table: str, capture: Capture) -> None:
+    """It may be made later; under a wrong name nothing would ever be captured."""
+    warnings = capture(options=CaptureOptions(tables=("t", "nope"))).warnings
+
+    assert [warning for warning in warnings if "nope not in database" in warning] == warnings[:1]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_load", "is_fine"),
+    [
+        (("t",), ("t", "t"), False, True),
+        (("t",), None, False, False),
+        (None, ("t",), False, False),
+        (None, ("t",), True, False),
+        (("t",), ("u",), True, False),
+        (("t",), ("u", "t"), True, True),
+        (("t",), None, True, True),
+    ],
+)
+def test_a_position_is_of_the_tables_that_were_captured(
+    connection: Any,
+    raw: RawFiles,
+    table: str,
+    capture: Capture,
+    before: tuple[str, ...] | None,
+    now: tuple[str, ...] | None,
+    is_load: bool,
+    is_fine: bool,
+) -> None:
+    """Of others it says nothing: with them changes would be passed over. A full load of these and more begins anew for all."""
+    run(connection, "CREATE TABLE u (id int PRIMARY KEY)")
+    capture(full_load=True, options=CaptureOptions(tables=before))
+    files = raw.listed()
+
+    if is_fine:
+        capture(full_load=is_load, options=CaptureOptions(tables=now))
+    else:
+        with pytest.raises(CaptureError, match=r"of other tables than are asked for.*expected --tables as before") as caught:
+            capture(full_load=is_load, options=CaptureOptions(tables=now))
+        assert (caught.value.code, raw.listed()) == ("other-tables", files)
 
 
 def test_a_table_made_later_comes_by_cdc_files_alone(connection: Any, raw: RawFiles, table: str, capture: Capture) -> None:

@@ -93,6 +93,30 @@ def test_a_change_logged_as_a_statement_is_refused(mariadb: MariaDb, raw: RawFil
         capture()
 
 
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        (("SELECT 7, 'x' INTO OUTFILE '{file}'", "LOAD DATA INFILE '{file}' INTO TABLE t"), "LOAD DATA"),
+        (("SELECT f()",), "SELECT .*f"),
+    ],
+    ids=["a file", "a function"],
+)
+def test_rows_that_came_otherwise_by_a_statement_are_refused(
+    mariadb: MariaDb, raw: RawFiles, table: str, capture: Capture, statements: tuple[str, ...], said: str
+) -> None:
+    """Rows of a file are an event of their own in the binlog; a function that changes rows is logged as its SELECT."""
+    capture(full_load=True)
+    with mariadb.connect(raw.database, autocommit=True) as other:
+        function = "CREATE FUNCTION f() RETURNS int DETERMINISTIC MODIFIES SQL DATA BEGIN INSERT INTO t VALUES (8, 'y'); RETURN 1; END"
+        file = f"../{raw.database}.rows"  # beside the database's folder, which must be empty to be dropped
+        run(other, function, "SET SESSION binlog_format = STATEMENT", *(each.format(file=file) for each in statements))
+
+    with pytest.raises(CaptureError, match=rf"as a statement.*{said}") as caught:
+        capture()
+
+    assert caught.value.code == "binlog-statement"
+
+
 def test_a_row_image_without_all_columns_is_refused(mariadb: MariaDb, raw: RawFiles, table: str, capture: Capture) -> None:
     """A session may have asked for smaller row images: a missing column isn't a null."""
     capture(full_load=True)

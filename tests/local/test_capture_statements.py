@@ -76,6 +76,10 @@ def test_rows_that_go_with_their_table_are_seen(query: str) -> None:
         ("DELETE FROM shop.t", "logged"),
         ("DELETE t.* FROM shop.t WHERE id = 1", "logged"),
         ("LOAD DATA INFILE 'into table x' INTO TABLE shop.t", "logged"),
+        ("WITH c AS (SELECT id FROM a WHERE v = ')'), d (x) AS (SELECT 1) DELETE FROM shop.t WHERE id IN (SELECT id FROM c)", "logged"),
+        ("WITH RECURSIVE c AS (SELECT 1) UPDATE shop.t JOIN c ON t.id = c.id SET v = 1", "logged"),
+        ("SELECT `shop`.`f`(1)", "logged"),
+        ("ALTER IGNORE TABLE shop.t ADD UNIQUE (v)", "gone"),
     ],
 )
 def test_a_statement_can_name_the_database(query: str, does: str, default: str) -> None:
@@ -91,6 +95,10 @@ def test_a_statement_can_name_the_database(query: str, does: str, default: str) 
         "BEGIN",
         "ANALYZE TABLE t",
         "GRANT SELECT ON t TO someone",
+        "WITH c AS (SELECT id FROM t) SELECT * FROM c",
+        "SELECT `other`.`f`(1)",
+        "ALTER TABLE t ADD UNIQUE (v)",
+        "ALTER IGNORE TABLE t ADD COLUMN v int",
         "TRUNCATE other.t",
         "DROP TABLE other.t",
         "DROP DATABASE other",

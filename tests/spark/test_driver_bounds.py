@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from dataclasses import dataclass
 
 import pytest
 
+from tests.spark.csv_texts import csv_text
 from tests.spark.tables import WorkTable
+from tests.spark.test_csv_runs import made
 from tests.work_tables import MakeTable
 
 FIRST = [(number, hashlib.sha1(b"%d" % number).hexdigest(), 0) for number in range(3000)]
@@ -55,3 +58,15 @@ def test_many_bytes_of_changes_are_for_spark(waiting: Waiting) -> None:
 
     assert table.head().details["engine"] == "spark"
     assert sorted(table.rows()) == AFTER
+
+
+@pytest.mark.parametrize(("most", "engine"), [("110000", "driver"), ("90000", "spark")])
+def test_a_load_counts_as_what_its_rows_weigh(spark_table: MakeTable, most: str, engine: str) -> None:
+    """400 kB in a file of a few: a quarter of them counts, because all rows are held at once."""
+    table, rows = made(spark_table), [(number, "x" * 1000, number) for number in range(400)]
+    table.put_raw("LOAD00000001.csv.gz", gzip.compress(csv_text([("I", *row) for row in rows])))
+
+    assert table.run("LoadInitial", driver_bytes=most) == 0, table.last_run()
+
+    assert table.head().details["engine"] == engine
+    assert sorted(table.rows()) == rows

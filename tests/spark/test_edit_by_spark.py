@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.rows import delete_rows, insert_rows, update_rows
-from glue_jobs.spark.session import SESSION_CONF
+from glue_jobs.spark.session import SESSION_CONF, kept_settings, set_for_jobs
 from tests.spark.tables import SHOP
 from tests.work_tables import MakeTable
 
@@ -94,3 +95,35 @@ def test_a_programs_session_keeps_its_settings(spark_table: MakeTable, odd_spark
     assert (set(SESSION_CONF) <= set(ODD), table.head().details["engine"]) == (True, "spark")
     assert {name: odd_spark.conf.get(name) for name in ODD} == ODD
     assert (level, log_level(odd_spark)) == ("FATAL", "FATAL")
+
+
+def test_calls_at_a_time_keep_the_settings_together(odd_spark: SparkSession) -> None:
+    """The one that ends first takes nothing from the other, and the last one gives back what the program had."""
+    with kept_settings(odd_spark):
+        first = kept_settings(odd_spark)
+        first.__enter__()
+        set_for_jobs(odd_spark)
+        first.__exit__(None, None, None)
+        within = {name: odd_spark.conf.get(name) for name in SESSION_CONF}
+
+    assert within == SESSION_CONF
+    assert {name: odd_spark.conf.get(name) for name in ODD} == ODD
+
+
+@pytest.mark.parametrize("error", [None, LookupError("its own")])
+def test_a_session_that_ends_meanwhile_takes_nothing_back(error: Exception | None) -> None:
+    """What was done is done, and an error is the call's own."""
+    session = SimpleNamespace(conf=SimpleNamespace(get=lambda name: "as it was"))
+
+    def call() -> str:
+        with kept_settings(session):
+            session.conf = None
+            if error is not None:
+                raise error
+            return "done"
+
+    if error is None:
+        assert call() == "done"
+    else:
+        with pytest.raises(LookupError, match="its own"):
+            call()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pymysql
 from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.event import QueryEvent, XidEvent
+from pymysqlreplication.event import ExecuteLoadQueryEvent, QueryEvent, XidEvent
 from pymysqlreplication.row_event import DeleteRowsEvent, RowsEvent, UpdateRowsEvent, WriteRowsEvent
 
 from infra.local.capture.columns import SourceColumn, logged_column, logged_converter
@@ -112,7 +112,7 @@ def _stream(source: Source, start: BinlogPosition) -> BinLogStreamReader:
         log_pos=start.offset,
         resume_stream=True,
         blocking=False,
-        only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, QueryEvent, XidEvent],
+        only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, QueryEvent, ExecuteLoadQueryEvent, XidEvent],
         only_schemas=[source.database],
         enable_logging=False,
     )
@@ -158,7 +158,8 @@ def _after_query(source: Source, event: Any, current: _Open, wanted: Callable[[s
     """Whether the transaction is committed by the event, and what a person should know of it."""
     if isinstance(event, XidEvent):
         return True, ()
-    query = event.query.strip()
+    text, default = _told(event)
+    query = text.strip()
     if query.upper() == "COMMIT":
         return True, ()
     if query.upper() == "ROLLBACK":
@@ -173,7 +174,7 @@ def _after_query(source: Source, event: Any, current: _Open, wanted: Callable[[s
             f"binlog: XA transactions are not supported, found {query[:80]!r}", "binlog-xa", "run with --full-load to start behind it"
         )
     else:
-        statement = read_statement(query, event.schema.decode("utf-8", "replace"))
+        statement = read_statement(query, default)
         if statement is None or not statement.concerns(source.database, wanted):
             return False, ()
         if statement.is_logged:
@@ -184,3 +185,18 @@ def _after_query(source: Source, event: Any, current: _Open, wanted: Callable[[s
             )
         return False, (f"CDC files can't say {query[:200]!r}; run with --full-load to start again",)
     return False, ()
+
+
+_LOAD_HEAD_BYTES = 26  # of a LOAD DATA logged as a statement, before its status variables: what the library reads of it
+
+
+def _told(event: Any) -> tuple[str, str]:
+    """The text of a statement, and its session's default database. Of a LOAD DATA both stand, behind status variables, where the library
+    stops to read."""
+    if isinstance(event, QueryEvent):
+        return event.query, event.schema.decode("utf-8", "replace")
+    event.packet.read(event.status_vars_length)
+    default = event.packet.read(event.schema_length).decode("utf-8", "replace")
+    event.packet.read(1)
+    length = event.event_size - _LOAD_HEAD_BYTES - event.status_vars_length - event.schema_length - 1
+    return event.packet.read(length).decode("utf-8", "backslashreplace"), default

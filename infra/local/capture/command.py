@@ -15,6 +15,7 @@ from infra.local.capture.errors import CaptureError
 from infra.local.capture.session import CaptureOptions, CaptureSummary, capture
 
 _INTERRUPTED = 130
+_GOES_ON = "interrupted; the next capture goes on from the saved position"
 _BROKE_OFF = (
     "interrupted in the full load: run it again with --full-load, before any `dmslake run` takes what is there for the whole tables"
 )
@@ -39,11 +40,15 @@ def run_capture(
     An error is told by `echo` too, as other commands word theirs; where `echo` prints, it goes to stderr. Without `s3_client` the
     environment's credentials and endpoints are used. Ctrl-C is how a following capture ends, but for its full load: 0.
     """
-    is_loading = full_load
+    stands = "interrupted: nothing was changed" if full_load else _GOES_ON
+
+    def begin() -> None:
+        nonlocal stands
+        stands = _BROKE_OFF
 
     def tell(part: CaptureSummary) -> None:
-        nonlocal is_loading
-        is_loading = False  # the full load is the first that is told
+        nonlocal stands
+        stands = _GOES_ON  # the full load is the first that is told
         _tell(part, echo)
 
     options = CaptureOptions(tables=tuple(tables) if tables else None, timestamp_column=timestamp_column, before_images=before_images)
@@ -58,13 +63,14 @@ def run_capture(
             options=options,
             stop=stop,
             on_round=tell,
+            on_load=begin,
         )
     except KeyboardInterrupt:
-        if follow and not is_loading:
+        if follow and stands == _GOES_ON:
             echo("stopped; the next capture goes on from the saved position")
             return 0
         with redirect_stdout(sys.stderr):
-            echo(_BROKE_OFF if is_loading else "interrupted; the next capture goes on from the saved position")
+            echo(stands)
         return _INTERRUPTED
     except CaptureError as error:
         with redirect_stdout(sys.stderr):

@@ -24,21 +24,24 @@ STATE_FORMAT = 1
 class CaptureState:
     """Where the capture goes on, and the last CDC file name of each table.
 
-    is_loading: a full load was begun at the position, and hasn't come to its end: what lies in the folder is a part of it.
+    is_loading: a full load was begun at the position, and hasn't come to its end: what lies in the folder is a part of it. tables: those
+    that are captured, None for all of the database: the position is of no others.
     """
 
     position: BinlogPosition
     last_files: dict[str, str] = field(default_factory=dict)
     is_loading: bool = False
+    tables: tuple[str, ...] | None = None
 
     def to_json(self) -> bytes:
-        """One object, `"format": 1` first; `"loading": true` last, where it is."""
+        """One object, `"format": 1` first; then what is not always there: `"loading": true`, `"tables": […]`."""
         content = {
             "format": STATE_FORMAT,
             "log_file": self.position.file,
             "log_pos": self.position.offset,
             "last_files": self.last_files,
             **({"loading": True} if self.is_loading else {}),
+            **({"tables": list(self.tables)} if self.tables is not None else {}),
         }
         return json.dumps(content, indent=1).encode()
 
@@ -53,7 +56,8 @@ class CaptureState:
                 "use the version of dmslake that wrote it, or remove it and run with --full-load",
             )
         position = BinlogPosition(content["log_file"], content["log_pos"])
-        return cls(position, dict(content["last_files"]), bool(content.get("loading", False)))
+        tables = content.get("tables")
+        return cls(position, dict(content["last_files"]), bool(content.get("loading", False)), None if tables is None else tuple(tables))
 
 
 class RawFolder:

@@ -91,29 +91,33 @@ class Capture:
         self._clock = clock
         self._told: set[str] = set()  # of the wanted tables those that are not there, and were warned of
 
-    def full_load(self) -> CaptureSummary:
-        """Write every table's rows as of one binlog position, which is saved last.
+    def full_load(self, on_load: Callable[[], None] | None = None) -> CaptureSummary:
+        """Write every table's rows as of one binlog position, which is saved last. on_load: called when the folder begins to change.
 
         As with DMS, a table's older load and CDC files are deleted first: they belong to the load before. A table
         without rows gets no file. A crash leaves the state's word that a load was begun, which the rounds refuse: run
         the full load again.
         """
         with self._source.refusals():
-            return self._full_load()
+            return self._full_load(on_load)
 
     def round(self) -> CaptureSummary:
         """Write the changes from the saved position to the binlog's present end; without a position, start there."""
         with self._source.refusals():
             return self._round()
 
-    def _full_load(self) -> CaptureSummary:
+    def _full_load(self, on_load: Callable[[], None] | None) -> CaptureSummary:
         summary = CaptureSummary()
-        old = self._raw.load_state()
+        old, only = self._raw.load_state(), self._only()
+        if old is not None and only is not None and (old.tables is None or not set(old.tables) <= set(only)):
+            raise self._other_tables(old, "changes of the others would be left out up to the new position")
         with consistent_snapshot(self._source) as (connection, position):
             with self._source.connect() as other:
                 self._source.check(other)
                 tables = self._source.tables(other, self._options.tables)
-            state = CaptureState(position, old.last_files if old else {}, is_loading=True)
+            state = CaptureState(position, old.last_files if old else {}, is_loading=True, tables=only)
+            if on_load:
+                on_load()
             self._raw.save_state(state)  # before the first file goes: from now on the folder has no whole load
             for table in tables:
                 self._raw.remove_files(table.name)
@@ -130,7 +134,7 @@ class Capture:
         state = self._raw.load_state()
         summary = CaptureSummary(position=end, warnings=self._not_there(names))
         if state is None:
-            self._raw.save_state(CaptureState(end))
+            self._raw.save_state(CaptureState(end, tables=self._only()))
             summary.warnings.append(f"no saved position in {self._raw.state_place}: changes are captured from {end} on")
             return summary
         if state.is_loading:
@@ -140,6 +144,8 @@ class Capture:
                 "load-broke-off",
                 "run it again with --full-load, before any `dmslake run`: that would take what is there for the whole tables",
             )
+        if state.tables != self._only():
+            raise self._other_tables(state, "rows of some would be left out")
         if state.position.order > end.order:
             raise CaptureError(
                 f"{self._raw.state_place}: position {state.position} lies behind the binlog's end {end}: "
@@ -155,6 +161,20 @@ class Capture:
         self._flush(pending, state, summary)
         summary.position = state.position
         return summary
+
+    def _only(self) -> tuple[str, ...] | None:
+        """The tables that are captured, in one order; None for all."""
+        return None if self._options.tables is None else tuple(sorted(set(self._options.tables)))
+
+    def _other_tables(self, state: CaptureState, what: str) -> CaptureError:
+        """One position is of all tables that are captured: with others it would be wrong for some."""
+        before, now = (", ".join(tables) if tables is not None else "all" for tables in (state.tables, self._only()))
+        return CaptureError(
+            f"{self._raw.state_place}: position {state.position} is of other tables than are asked for: {what}; "
+            f"expected --tables as before ({before}), found {now}",
+            "other-tables",
+            "give the tables as before; or capture all of both with --full-load; or remove the file, to leave the others as they are",
+        )
 
     def _not_there(self, names: Sequence[str]) -> list[str]:
         """A warning of wanted tables that the database doesn't have, once: under a wrong name nothing is ever captured."""
@@ -241,18 +261,20 @@ def capture(
     state_file: Path | None = None,
     stop: threading.Event | None = None,
     on_round: Callable[[CaptureSummary], None] | None = None,
+    on_load: Callable[[], None] | None = None,
 ) -> CaptureSummary:
     """Capture the database: the full load if asked for, then the binlog up to its present end, or on and on.
 
-    `on_round` gets what the full load and each round wrote. With `follow` a round begins every `interval_seconds`
-    until `stop` is set; the answer is then the sum, with the keys and warnings of the last round.
+    `on_round` gets what the full load and each round wrote; `on_load` is called when the full load begins to change
+    the folder. With `follow` a round begins every `interval_seconds` until `stop` is set; the answer is then the sum,
+    with the keys and warnings of the last round.
     """
     source = Source.from_url(mysql_url)
     session = Capture(source, RawFolder(raw, source.database, s3_client, state_file), options)
     stop = stop or threading.Event()
     total = CaptureSummary()
     if full_load:
-        _report(total, session.full_load(), on_round)
+        _report(total, session.full_load(on_load), on_round)
     _report(total, session.round(), on_round)
     while follow and not stop.wait(interval_seconds):
         total.keys.clear()

@@ -143,13 +143,16 @@ def _listed(reader: _Reader, *between: str) -> list[Named]:
 
 def _alter(reader: _Reader) -> list[Named]:
     """Only of forms by which the table gets another name, or rows go or come. TABLE stands before another one's name in some of them."""
-    reader.take_all("ONLINE", "IGNORE")
+    reader.take("ONLINE")
+    is_ignore = bool(reader.take("IGNORE"))  # then a new unique key removes the rows that it finds twice
     if not reader.take("TABLE"):
         return []
     reader.take_all("IF", "EXISTS")
     found, has_gone = [reader.table()], False
     while reader.has_more():
-        if reader.take("RENAME"):
+        if reader.take("UNIQUE", "PRIMARY"):
+            has_gone = has_gone or is_ignore
+        elif reader.take("RENAME"):
             if not reader.take("COLUMN", "INDEX", "KEY"):
                 reader.take("TO", "AS", "=")
                 found.append(reader.table())
@@ -197,9 +200,28 @@ def _change(reader: _Reader) -> list[Named]:
     return [found[0], *(named for named in found[1:] if named[1] != _WHOLE)]
 
 
+def _with(reader: _Reader) -> list[Named]:
+    """Common table expressions before an UPDATE or DELETE."""
+    depth = 0
+    while reader.has_more() and (depth or not reader.is_at("UPDATE", "DELETE", "SELECT")):
+        if reader.take("("):
+            depth += 1
+        elif reader.take(")"):
+            depth -= 1
+        else:
+            reader.next()
+    return _change(reader) if reader.take("UPDATE", "DELETE") else []
+
+
+def _call(reader: _Reader) -> list[Named]:
+    """A SELECT is logged only for a stored function in it that changes rows, and names this one with its database."""
+    database, _ = reader.table()
+    return [(database, _WHOLE)]
+
+
 _GONE: dict[str, Callable[[_Reader], list[Named]]] = {
     "TRUNCATE": _truncate, "DROP": _drop, "RENAME": _rename, "ALTER": _alter, "CREATE": _create,
 }  # fmt: skip
 _LOGGED: dict[str, Callable[[_Reader], list[Named]]] = {
-    "INSERT": _insert, "REPLACE": _insert, "LOAD": _load, "UPDATE": _change, "DELETE": _change,
+    "INSERT": _insert, "REPLACE": _insert, "LOAD": _load, "UPDATE": _change, "DELETE": _change, "WITH": _with, "SELECT": _call,
 }  # fmt: skip

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from controller.dispatch import NOT_STARTED, UNKNOWN, Dispatched, RunOutcome
-from controller.plan import Problem, RunPlan, TablePlan
+from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, Problem, RunPlan, TablePlan
 
 REPORT = 1
 LEASE_HELD_EXIT = 4
@@ -197,10 +197,13 @@ def _unread(plan: TablePlan, outcome: RunOutcome) -> Problem:
         ended = f"it ended {outcome.state}, and what it did can't be read"
         told = "how it ended can't be read, and it may go on" if outcome.state == UNKNOWN else ended
         message = f"{outcome.run.job} run {outcome.job_run} was started; {told}: {message}"
-    return replace(problem, message=message, todo="; ".join(filter(None, (_look_first(plan), problem.todo))))
+    return replace(problem, message=message, todo="; ".join(filter(None, (_look_first(plan, outcome), problem.todo))))
 
 
-def _look_first(plan: TablePlan) -> str:
+def _look_first(plan: TablePlan, outcome: RunOutcome) -> str:
+    """Loads go on from what they find, whoever made it."""
+    if outcome.run.job in (LOAD_INITIAL, LOAD_INCREMENTAL):
+        return "the next run goes on from what this one has done"
     return f"before it is run again, look whether it is done: `dmslake history {shlex.quote(plan.path)}`"
 
 
@@ -208,7 +211,7 @@ def _no_result(plan: TablePlan, outcome: RunOutcome) -> Problem:
     where = f"{outcome.run.job} run {outcome.job_run or outcome.run_id}"
     if outcome.state == UNKNOWN:
         message = f"the {where} was started; how it ended can't be read, and it may go on, without a result for {plan.path} as yet"
-        return Problem("no-result", f"{message}: {outcome.message}", f"{_look_first(plan)}; read the run's log")
+        return Problem("no-result", f"{message}: {outcome.message}", f"{_look_first(plan, outcome)}; read the run's log")
     message = f"the {where} ended {outcome.state} without a result for {plan.path}"
     if outcome.message:
         message += f": {outcome.message}"

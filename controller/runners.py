@@ -15,10 +15,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ClientError
 
 import glue_jobs
 from controller.plan import ADOPT, APPLY, BACKFILL, ERASE, LOAD_INCREMENTAL, LOAD_INITIAL, ROLLBACK, SNAPSHOT, PlannedRun
+from glue_jobs.aws.clients import Unanswered
 from glue_jobs.aws.translate import RETRYABLE, error_code
 from glue_jobs.core.errors import ConfigurationError, RetryLater
 from glue_jobs.core.limits import Limits
@@ -104,7 +105,7 @@ class GlueRunner(Runner):
         arguments = {"--path": ",".join(run.paths), "--run_id": run_id, **{f"--{name}": value for name, value in run.arguments}}
         try:
             return str(self._glue.start_job_run(JobName=name, Arguments=arguments)["JobRunId"])
-        except HTTPClientError as error:  # none of an endpoint that is not reached: nothing was sent there
+        except Unanswered as error:
             raise NoAnswer(f"Glue did not answer whether it starts a run of {name}: {error}", "connection") from error
         except ClientError as error:
             code = error_code(error)

@@ -70,7 +70,6 @@ from glue_jobs.spark.place import CLIENT_VARIABLES, Place
 from glue_jobs.spark.session import kept_settings
 from glue_jobs.spark.task_errors import brought_back
 
-LOOKED_AT = 1000  # changes of two hours at most; a table without a key would get the rows twice
 # (s3, snapshot, table) → the rows of a correction for a table that looks so.
 Give = Callable[[Any, Snapshot, str], GivenRows]
 # (s3, snapshot, table) → the rows of an edit.
@@ -134,7 +133,7 @@ class Applying:
         run.staging = self.stage
         run.open()
         if not self.dry_run:
-            done = done_by_twin(run, Lineage(run.s3, run.state.lake, run.snapshot.change), "apply", "edit", most=LOOKED_AT)
+            done = done_by_twin(run, Lineage(run.s3, run.state.lake, run.snapshot.change), "apply", "edit")
             if done:
                 self.change, run.note = done, said_done(done)
                 return

@@ -90,8 +90,8 @@ def _sample(s3: Any, uri: S3Uri) -> str:
     return key
 
 
-def bucket_findings(bucket: Bucket, region: str, has_jobs: bool = False) -> list[Finding]:
-    """What holds for both buckets. region: that of the requests, in which the jobs run. has_jobs: whether some are there."""
+def bucket_findings(bucket: Bucket, region: str, has_jobs: bool | None = False) -> list[Finding]:
+    """What holds for both buckets. region: that of the requests. has_jobs: whether the jobs are there, None where that is unknown."""
     check = f"{bucket.role}-bucket"
     if bucket.region.missing:
         fix = aws_line("s3", "mb", bucket.where)
@@ -121,7 +121,7 @@ def _reading(bucket: Bucket, check: str) -> list[Finding]:
     return [Finding(WARNS, check, str(bucket.uri), what, sample.permission, error.message, todo=error.todo)]
 
 
-def _in_region(bucket: Bucket, region: str, has_jobs: bool) -> list[Finding]:
+def _in_region(bucket: Bucket, region: str, has_jobs: bool | None) -> list[Finding]:
     """Where jobs are there, another region in this shell would only lose sight of them."""
     check, found = f"{bucket.role}-region", str(bucket.region.answer or "")
     if bucket.region.is_unknown:
@@ -129,6 +129,9 @@ def _in_region(bucket: Bucket, region: str, has_jobs: bool) -> list[Finding]:
     if not found or found == region:
         return [Finding(FINE, check, bucket.where, found=found or region)]
     what = "every byte crosses regions, which is slow and billed"
+    if has_jobs is None:
+        todo = f"if the jobs are in {found}: `export AWS_REGION={found}`; else a bucket where they run"
+        return [Finding(WARNS, check, bucket.where, what, region, found, todo=todo)]
     if has_jobs:
         todo = f"the jobs run in {region}: give them a bucket there, or deploy the stack in {found}"
         return [Finding(WARNS, check, bucket.where, what, region, found, todo=todo)]

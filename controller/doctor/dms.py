@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from controller.doctor.dms_tasks import Task, read_config, read_task, task_findings
 from controller.doctor.endpoint_rules import CHECK, endpoint_findings
 from controller.doctor.finding import FINE, WARNS, Finding
+from controller.doctor.image_rules import ItemNames
 from controller.doctor.looks import Seen, look_by, not_checked
 from controller.raw_scope import RawScope
 
@@ -29,8 +30,10 @@ class DmsFacts:
 
     @property
     def known(self) -> list[Task]:
-        """All tasks that could be seen, in one form."""
-        return [*map(read_task, self.tasks.answer or ()), *map(read_config, self.configs.answer or ())]
+        """All tasks that could be seen, in one form; target: the folder that the endpoint writes to, since several may write to one."""
+        places = {endpoint["EndpointArn"]: f"s3://{_bucket(endpoint)}/{_prefix(endpoint)}" for endpoint in self.endpoints.answer or ()}
+        tasks = [*map(read_task, self.tasks.answer or ()), *map(read_config, self.configs.answer or ())]
+        return [replace(task, target=places.get(task.target, task.target)) for task in tasks]
 
 
 def dms_facts(dms: Any, scope: RawScope) -> DmsFacts:
@@ -67,8 +70,12 @@ def _pages(dms: Any, operation: str, name: str, **request: Any) -> list[Any]:
 
 def writes_to(endpoint: Mapping[str, Any], scope: RawScope) -> bool:
     """Whether what the endpoint writes can lie below the raw folder."""
-    settings, prefix = endpoint.get("S3Settings") or {}, _prefix(endpoint)
-    return settings.get("BucketName") == scope.bucket and (prefix.startswith(scope.prefix) or scope.prefix.startswith(prefix))
+    prefix = _prefix(endpoint)
+    return _bucket(endpoint) == scope.bucket and (prefix.startswith(scope.prefix) or scope.prefix.startswith(prefix))
+
+
+def _bucket(endpoint: Mapping[str, Any]) -> str:
+    return str((endpoint.get("S3Settings") or {}).get("BucketName"))
 
 
 def _prefix(endpoint: Mapping[str, Any]) -> str:
@@ -76,15 +83,14 @@ def _prefix(endpoint: Mapping[str, Any]) -> str:
     return folder + "/" if folder else ""
 
 
-def known_images(tables: Seen, scope: RawScope) -> set[str]:
-    """The names of before images that each table of the scope which is kept up looks for, as its item's BeforeImagePrefix has them."""
+def item_names(tables: Seen, scope: RawScope) -> list[ItemNames]:
+    """The names of before images that the tables of the scope look for which are kept up."""
     states = [state for state in (tables.answer.states if tables.answer else ()) if state.active and state.has_source]
-    named = [state.before_images for state in states if scope.has(state.path)]
-    return {pattern for pattern in (named[0] if named else ()) if all(pattern in each for each in named)}
+    return [ItemNames(state.path.schema, state.path.table, state.before_images) for state in states if scope.has(state.path)]
 
 
-def dms_findings(facts: DmsFacts, scope: RawScope, patterns: Collection[str] = (), is_local: bool = False) -> list[Finding]:
-    """Each endpoint's settings, then the tasks. patterns: see known_images. is_local: whether the jobs run here, with this shell's raw."""
+def dms_findings(facts: DmsFacts, scope: RawScope, items: Sequence[ItemNames] = (), is_local: bool = False) -> list[Finding]:
+    """Each endpoint's settings, then the tasks. items: see item_names. is_local: whether the jobs run here, with this shell's raw."""
     if facts.endpoints.is_unknown:
         return [not_checked(facts.endpoints, CHECK, WHERE)]
     endpoints: Sequence[Mapping[str, Any]] = facts.endpoints.answer
@@ -97,7 +103,7 @@ def dms_findings(facts: DmsFacts, scope: RawScope, patterns: Collection[str] = (
     ]
     names = ", ".join(str(endpoint["EndpointIdentifier"]) for endpoint in endpoints)
     found = found or [Finding(FINE, CHECK, f"DMS endpoint {names}", found="no setting that hurts")]
-    return [*found, *unknown, *(task_findings(facts.known, patterns) if facts.known or not unknown else [])]
+    return [*found, *unknown, *(task_findings(facts.known, items) if facts.known or not unknown else [])]
 
 
 def _folder(endpoint: Mapping[str, Any], scope: RawScope, is_local: bool) -> list[Finding]:

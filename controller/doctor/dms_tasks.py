@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from controller.doctor.finding import FINE, WARNS, Finding, aws_line
-from controller.doctor.image_rules import ANY, IMAGES, image_rules, in_item, pattern_of, with_images, without_images
+from controller.doctor.image_rules import (
+    ANY,
+    IMAGES,
+    ItemNames,
+    image_rules,
+    in_item,
+    looked_for,
+    pattern_of,
+    with_images,
+    without_images,
+)
 from glue_jobs.core.dms_columns import BEFORE_IMAGES, BEFORE_PREFIX
 
 CHECK = "dms-task"
@@ -27,7 +37,7 @@ class Task:
 
     name: str
     arn: str
-    target: str  # the ARN of the endpoint that it writes to
+    target: str  # the endpoint that it writes to: its ARN, or what stands for all that write to one place
     kind: str
     status: str
     message: str
@@ -84,11 +94,10 @@ def _json(text: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def task_findings(tasks: Sequence[Task], patterns: Collection[str] = ()) -> list[Finding]:
-    """Each task's, and whether there are several. patterns: names of before images that all tables look for, besides the usual ones."""
-    known = frozenset((*BEFORE_IMAGES, *patterns))
+def task_findings(tasks: Sequence[Task], items: Sequence[ItemNames] = ()) -> list[Finding]:
+    """Each task's, and whether there are several. items: of the tables that are kept up."""
     found = [
-        finding for task in tasks for finding in (*_status(task), *_kind(task, tasks), *_old_files(task), *_before_images(task, known))
+        finding for task in tasks for finding in (*_status(task), *_kind(task, tasks), *_old_files(task), *_before_images(task, items))
     ]
     if len(tasks) > 1 and not _are_load_and_changes(tasks):
         where, what = (
@@ -133,7 +142,7 @@ def _old_files(task: Task) -> list[Finding]:
     return [Finding(WARNS, CHECK, task.where, what, "TargetTablePrepMode DROP_AND_CREATE", LEAVES_FILES, fix)]
 
 
-def _before_images(task: Task, known: Collection[str]) -> list[Finding]:
+def _before_images(task: Task, items: Sequence[ItemNames]) -> list[Finding]:
     """Only a mapping rule makes columns of them: BeforeImageSettings are for Kinesis and Kafka. A load has no updates.
 
     Rules that are there are left alone: DMS takes one for a table, and its name is what the tables' items may know.
@@ -142,18 +151,22 @@ def _before_images(task: Task, known: Collection[str]) -> list[Finding]:
         return []
     what = "where an update changes a row's primary key, nothing tells the old one: the row stays in the lake under both"
     expected = f"a mapping rule {IMAGES} with prefix {BEFORE_PREFIX} for each table"
-    named = {pattern_of(rule) for rule in image_rules(task.rules)}
-    if not named:
-        fix = task.line(table_mappings=json.dumps({"rules": with_images(task.rules)}))
-        return [Finding(WARNS, CHECK, task.where, what, expected, "none", fix)]
-    if named.isdisjoint(known):
-        what += "; if the tables' items say these names (BeforeImagePrefix), all is well"
-        names = ", ".join(map(in_item, sorted(named)))
+    wanted = looked_for(task.rules, items)
+    if not image_rules(task.rules):
+        if all(set(patterns).intersection(BEFORE_IMAGES) for patterns in wanted.values()):
+            fix = task.line(table_mappings=json.dumps({"rules": with_images(task.rules)}))
+            return [Finding(WARNS, CHECK, task.where, what, expected, "none", fix)]
+        todo = f"add a rule {IMAGES} with the names that the tables' items have (BeforeImagePrefix), as in docs/dms-source.md"
+        return [Finding(WARNS, CHECK, task.where, what, expected, "none", todo=todo)]
+    without, otherwise = without_images(task.rules, wanted)
+    found = []
+    if otherwise:
+        names = ", ".join(map(in_item, sorted({pattern_of(rule) for rule in image_rules(task.rules)})))
         todo = f"give the tables' items BeforeImagePrefix = {names}; or the rules the prefix {BEFORE_PREFIX}, and the items"
         todo += f" BeforeImagePrefix = {BEFORE_PREFIX}, {names}, since there are files with both"
-        return [Finding(WARNS, CHECK, task.where, what, expected, "another prefix or a suffix", todo=todo)]
-    without = without_images(task.rules, known)
-    if not without:
-        return []
-    todo = f"add a rule for them, or give the one that is there the object-locator {ANY}, as in docs/dms-source.md"
-    return [Finding(WARNS, CHECK, task.where, what, expected, f"none for {', '.join(without)}", todo=todo)]
+        tables = f"another prefix or suffix than the items of {', '.join(otherwise)} have"
+        found.append(Finding(WARNS, CHECK, task.where, what, expected, tables, todo=todo))
+    if without:
+        todo = f"add a rule for them, or give the one that is there the object-locator {ANY}, as in docs/dms-source.md"
+        found.append(Finding(WARNS, CHECK, task.where, what, expected, f"none for {', '.join(without)}", todo=todo))
+    return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from controller.doctor.account import Account, account_facts, account_findings, setting_findings
 from controller.doctor.bucket_policy import Wanted, ownership_findings, policy_findings
 from controller.doctor.buckets import bucket_facts, bucket_findings
-from controller.doctor.dms import dms_facts, dms_findings, known_images
+from controller.doctor.dms import dms_facts, dms_findings, item_names
 from controller.doctor.finding import FINE, Finding
 from controller.doctor.jobs import Job, JobFacts, agreed, all_job_findings, differing, job_facts, longest_timeout, roles_of
 from controller.doctor.lake_bucket import Wish, lake_findings
@@ -64,7 +64,7 @@ def _on_aws(scene: Scene, account: Account, jobs: JobFacts | None) -> Iterator[F
         yield from _around_jobs(there, account, jobs)
     if settings.raw:
         scope = RawScope.parse(settings.raw)
-        yield from dms_findings(dms_facts(clients.dms, scope), scope, known_images(tables, scope), is_local=jobs is None)
+        yield from dms_findings(dms_facts(clients.dms, scope), scope, item_names(tables, scope), is_local=jobs is None)
 
 
 def _as_jobs_have(settings: Settings, jobs: JobFacts | None) -> Settings:
@@ -92,18 +92,18 @@ def _buckets(scene: Scene, account: Account, jobs: JobFacts | None) -> Iterator[
     settings, s3, region = scene.settings, scene.clients.s3, str(account.region.answer)
     lake_uri = S3Uri.folder(settings.lake) if settings.lake else None
     ours = jobs.of(settings.job_prefix) if jobs else {}
-    may_run = bool(ours) or (jobs is not None and jobs.jobs.is_unknown)
+    has_jobs = None if jobs is not None and jobs.jobs.is_unknown else bool(ours)
     if settings.raw:
         scope = RawScope.parse(settings.raw)
         raw = bucket_facts(s3, "raw", S3Uri(scope.bucket, scope.prefix))
-        yield from bucket_findings(raw, region, may_run)
+        yield from bucket_findings(raw, region, has_jobs)
         if raw.is_there:
             yield from ownership_findings(raw)
             yield from policy_findings(raw, Wanted(account.partition))
             yield from raw_findings(raw, lake_uri is not None and lake_uri.bucket == raw.name)
     if lake_uri is not None:
         lake = bucket_facts(s3, "lake", lake_uri)
-        yield from bucket_findings(lake, region, may_run)
+        yield from bucket_findings(lake, region, has_jobs)
         if lake.is_there:
             yield from ownership_findings(lake)
             yield from policy_findings(lake, Wanted(account.partition, _role_arn(ours.get(ERASE))))

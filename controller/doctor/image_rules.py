@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from glue_jobs.core.dms_columns import BEFORE_PREFIX
+from glue_jobs.core.dms_columns import BEFORE_IMAGES, BEFORE_PREFIX
 
 IMAGES = "add-before-image-columns"
 CHOOSES = ("include", "explicit")
 ANY = "%"
 Rule = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ItemNames:
+    """The names of before images that a table looks for, as its item has them (BeforeImagePrefix): `BI_*`."""
+
+    schema: str
+    table: str
+    patterns: tuple[str, ...]
 
 
 def image_rules(rules: Sequence[Rule]) -> list[Rule]:
@@ -30,11 +40,29 @@ def in_item(pattern: str) -> str:
     return pattern[:-1] if pattern.endswith("*") else pattern
 
 
-def without_images(rules: Sequence[Rule], patterns: Collection[str]) -> list[str]:
-    """The tables that the task copies and that no rule gives before images with one of these names: `schema.table`, as it selects them."""
+def looked_for(rules: Sequence[Rule], items: Iterable[ItemNames]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Schema and table of what the task copies → the names that are looked for: of the tables with an item, each; where a selection meets
+    none, as it stands, with the usual names."""
     chosen = [_place(rule) for rule in rules if rule.get("rule-type") == "selection" and rule.get("rule-action") in CHOOSES]
-    given = [_place(rule) for rule in image_rules(rules) if pattern_of(rule) in patterns]
-    return [".".join(place) for place in chosen if not any(all(map(_holds, images, place)) for images in given)]
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for place in chosen:
+        met = {(item.schema, item.table): item.patterns for item in items if all(map(_holds, place, (item.schema, item.table)))}
+        found.update(met or {place: BEFORE_IMAGES})
+    return found
+
+
+def without_images(rules: Sequence[Rule], names: Mapping[tuple[str, str], Sequence[str]]) -> tuple[list[str], list[str]]:
+    """(tables that no rule gives before images, those that have them under names that they don't look for): `schema.table`. names: as of
+    looked_for."""
+    given = [(_place(rule), pattern_of(rule)) for rule in image_rules(rules)]
+    without, otherwise = [], []
+    for place, patterns in names.items():
+        made = {pattern for images, pattern in given if all(map(_holds, images, place))}
+        if not made:
+            without.append(".".join(place))
+        elif made.isdisjoint(patterns):
+            otherwise.append(".".join(place))
+    return without, otherwise
 
 
 def _place(rule: Rule) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import boto3
 import botocore
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, NoCredentialsError
+from botocore.exceptions import BotoCoreError, HTTPClientError, NoCredentialsError
 
 from glue_jobs import __version__
 from glue_jobs.aws.answers import quick_answers
@@ -129,6 +129,7 @@ class Clients:
     @functools.cached_property
     def glue(self) -> GlueClient:
         client: GlueClient = self._client("glue")
+        client.meta.events.register("needs-retry.glue.StartJobRun", _refuse_second_start)
         return client
 
     def _client(self, service: str) -> Any:
@@ -255,3 +256,12 @@ def _refuse_blind_retry(response: Any, caught_exception: Exception | None, **_: 
     status = response[0].status_code
     if status >= 500 or status == 429:
         raise Unanswered(f"HTTP status {status}")
+
+
+def _refuse_second_start(response: Any, caught_exception: Exception | None, **_: Any) -> None:
+    """A needs-retry handler that raises Unanswered where a job run may have been started. What of several attempts the last one met would
+    hide it: that nobody was reached by then, say. An attempt that reached nobody, and one that Glue refused, may be repeated."""
+    if isinstance(caught_exception, HTTPClientError):
+        raise Unanswered(str(caught_exception)) from caught_exception
+    if response is not None and response[0].status_code >= 500:
+        raise Unanswered(f"HTTP status {response[0].status_code}")

@@ -19,7 +19,8 @@ from glue_jobs.core.collation import EXACT, collation_of
 from glue_jobs.core.erasure import NOTHING_ERASED, Erased
 from glue_jobs.core.errors import TableBlocked, UsageError
 from glue_jobs.core.keys import decode_bound, slice_of
-from glue_jobs.core.record import ChangeRecord, DataFile
+from glue_jobs.core.raw_names import is_csv
+from glue_jobs.core.record import ChangeRecord, DataFile, Input
 from glue_jobs.core.replay import renamed_column
 from glue_jobs.core.schema import Schema, widened
 from glue_jobs.core.undo import root
@@ -39,6 +40,7 @@ from glue_jobs.spark.row_changes import differing
 WHOLE_BYTES = 1 << 20  # a lake file up to this is fetched by one request; of others footer, key columns and one row group
 FAR_YEAR = re.compile(r"(-\d{4,}|\d{5,})(-.*)")  # Arrow reads texts of years of four digits alone
 CALENDAR_YEARS, CALENDAR_DAYS = 400, 146_097  # after so many the calendar begins anew
+KEY_PART = 8  # about so many times as large as its key's columns is a Parquet file
 DAY_MICROSECONDS = 86_400_000_000
 REWRITES = frozenset({"schema", "widen", "repartition", "rekey", "cursor"})  # kinds that leave the rows as they are
 INSERT, UPDATE, DELETE, UNKNOWN = "insert", "update", "delete", "unknown"
@@ -137,9 +139,14 @@ def bytes_of(records: Sequence[ChangeRecord], roots: dict[str, str], key: pa.Tab
         covering = [file for file in record.added if _covers(record, file, key)]
         if covering or any(roots.get(path, path) in held for path in record.superseded):
             size += sum(file.size_bytes for file in covering)
-            size += sum(item.size_bytes for item in (*record.inputs, *record.context) if not item.is_blank)
+            size += sum(_read_of(item) for item in (*record.inputs, *record.context) if not item.is_blank)
         held |= {root(file) for file in covering}
     return size
+
+
+def _read_of(item: Input) -> int:
+    """The bytes of a raw file that are read in the search for a key: of Parquet the key's columns, one in some."""
+    return item.size_bytes if is_csv(item.key) else item.size_bytes // KEY_PART
 
 
 def _widens(old: pa.DataType, new: pa.DataType) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from controller.doctor.dms import DmsFacts, dms_facts, dms_findings, known_images, writes_to
+from controller.doctor.dms import DmsFacts, dms_facts, dms_findings, item_names, writes_to
 from controller.doctor.dms_tasks import Task, read_config, read_task, task_findings
 from controller.doctor.endpoint_rules import RELOAD_START, RULES, endpoint_findings
 from controller.doctor.finding import BLOCKS, FINE, WARNS
+from controller.doctor.image_rules import ItemNames
 from controller.doctor.looks import Seen
 from controller.doctor.tables import Tables
 from controller.raw_scope import RawScope
@@ -152,7 +154,7 @@ def test_tasks() -> None:
 
     assert {name: [finding.found for finding in some if finding.level == WARNS] for name, some in found.items()} == {
         "fine": [], "stands": ["failed no network"], "load": ["full-load"],
-        "images": ["none"], "other images": ["another prefix or a suffix"], "leaves": ["DO_NOTHING"],
+        "images": ["none"], "other images": [f"{OTHERWISE} %.% have"], "leaves": ["DO_NOTHING"],
         "serverless": ["full-load", "DO_NOTHING"], "two": ["2 tasks"], "none": ["none"],
     }  # fmt: skip
     words = shlex.split(found["images"][0].fix)
@@ -163,6 +165,7 @@ def test_tasks() -> None:
     assert {shlex.split(finding.fix)[2] for finding in found["serverless"]} == {"modify-replication-config"}
 
 
+OTHERWISE = "another prefix or suffix than the items of"
 LOADED = {
     "ReplicationTaskIdentifier": "load", "ReplicationTaskArn": "arn:aws:dms:load", "TargetEndpointArn": TASK.target,
     "MigrationType": "full-load", "Status": "stopped", "StopReason": "Stop Reason FULL_LOAD_ONLY_FINISHED",
@@ -190,6 +193,25 @@ def test_a_load_and_its_changes_in_two_tasks() -> None:
     }  # fmt: skip
 
 
+def test_two_endpoints_of_one_folder_are_one_place() -> None:
+    """A load and its changes may have settings of their own; what they write lies together."""
+    other = {**endpoint(BucketFolder="/dms/", MaxFileSize=500_000), "EndpointArn": "arn:aws:dms:endpoint:2", "EndpointIdentifier": "raw-2"}
+    changes = {**LOADED, "ReplicationTaskArn": "arn:aws:dms:changes", "MigrationType": "cdc", "Status": "running",
+               "TargetEndpointArn": other["EndpointArn"], "TableMappings": json.dumps({"rules": [SELECTION, IMAGES]})}  # fmt: skip
+    far = {**other, "S3Settings": {**other["S3Settings"], "BucketFolder": "dms/eu"}}
+
+    found = [
+        [finding.found for finding in dms_findings(DmsFacts(Seen([endpoint(), there]), Seen([LOADED, changes])), SCOPE)
+         if finding.check == "dms-task"] for there in (other, far)
+    ]  # fmt: skip
+
+    assert found == [["stopped"], ["full-load", "2 tasks"]]
+
+
+def about(rule: dict[str, Any], schema: str, table: str) -> dict[str, Any]:
+    return {**rule, "object-locator": {"schema-name": schema, "table-name": table}}
+
+
 def test_before_images_of_another_name() -> None:
     """The items may know it: then no line makes the rules anew, and where all items of the scope do know it, nothing is wrong."""
     renamed = replace(TASK, rules=[SELECTION, OTHER_IMAGES])
@@ -198,19 +220,23 @@ def test_before_images_of_another_name() -> None:
         item_of(table_path("orders"), **says), item_of(table_path("stores"), BeforeImagePrefix="OLD_"),
         item_of(table_path("new"), ActiveFlag="false"), item_of(table_path("made"), Source="none"),
     ]  # fmt: skip
-    known = known_images(Seen(Tables(tuple(map(read_state, items)))), SCOPE)
-    unknown = known_images(Seen(Tables(tuple(map(read_state, [*items, item_of(table_path("lines"))])))), SCOPE)
+    known = item_names(Seen(Tables(tuple(map(read_state, items)))), SCOPE)
+    more = item_names(Seen(Tables(tuple(map(read_state, [*items, item_of(table_path("lines"))])))), SCOPE)
 
     (finding,) = task_findings([renamed])
-    assert (finding.found, finding.fix) == ("another prefix or a suffix", "")
+    assert (finding.found, finding.fix) == (f"{OTHERWISE} %.% have", "")
     assert "BeforeImagePrefix = OLD_;" in finding.todo
-    assert (known, unknown, known_images(Seen(missing=True), SCOPE)) == ({"OLD_*"}, set(), set())
-    assert [finding.level for finding in task_findings([renamed], known)] == [FINE]
-    assert [finding.level for finding in task_findings([TASK], known)] == [FINE]
+    assert ([item.table for item in known], item_names(Seen(missing=True), SCOPE)) == (["orders", "stores"], [])
 
+    def said(task: Task, names: Sequence[ItemNames]) -> list[tuple[str, str]]:
+        return [(finding.found, finding.fix) for finding in task_findings([task], names) if finding.level != FINE]
 
-def about(rule: dict[str, Any], schema: str, table: str) -> dict[str, Any]:
-    return {**rule, "object-locator": {"schema-name": schema, "table-name": table}}
+    assert said(renamed, known) == []
+    assert said(renamed, more) == [(f"{OTHERWISE} shop.lines have", "")]
+    assert said(TASK, known) == [(f"{OTHERWISE} shop.stores have", "")], "BI_ is nothing to an item that says another name"
+    assert said(replace(TASK, rules=[SELECTION]), known) == [("none", "")], "a rule for BI_ would be wrong for one of them"
+    each = [about(IMAGES, "shop", "orders"), about(OTHER_IMAGES, "shop", "stores")]
+    assert said(replace(TASK, rules=[SELECTION, *each]), known) == [], "each table is held to its own item"
 
 
 @pytest.mark.parametrize(

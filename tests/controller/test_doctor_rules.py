@@ -208,7 +208,9 @@ def test_a_bucket_elsewhere() -> None:
     (alone,) = (finding for finding in bucket_findings(bucket, "eu-central-1") if finding.level != FINE)
     (with_jobs,) = (finding for finding in bucket_findings(bucket, "eu-central-1", has_jobs=True) if finding.level != FINE)
 
-    assert (alone.fix, with_jobs.fix) == ("export AWS_REGION=eu-west-1", "")
+    (unknown,) = (finding for finding in bucket_findings(bucket, "eu-central-1", has_jobs=None) if finding.level != FINE)
+    assert (alone.fix, with_jobs.fix, unknown.fix) == ("export AWS_REGION=eu-west-1", "", "")
+    assert unknown.todo == "if the jobs are in eu-west-1: `export AWS_REGION=eu-west-1`; else a bucket where they run"
     assert with_jobs.todo == "the jobs run in eu-central-1: give them a bucket there, or deploy the stack in eu-west-1"
 
 

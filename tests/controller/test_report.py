@@ -10,7 +10,7 @@ import pytest
 
 from controller.cli.running import report_lines
 from controller.dispatch import NOT_STARTED, UNKNOWN, Dispatched, RunOutcome
-from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun, Problem, RunPlan, TablePlan
+from controller.plan import APPLY, LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun, Problem, RunPlan, TablePlan
 from controller.report import RunReport, TableReport, build_report
 from tests.controller.world import NOW
 
@@ -228,10 +228,15 @@ def test_a_run_of_which_nothing_can_be_read_is_not_to_be_repeated_blindly(state:
     """It may have done its work: rows would be inserted twice. Code and exit code are those of what kept us from reading."""
     problem = Problem("credentials", "the token has expired", "renew the AWS credentials", 3)
 
-    (table,) = report_of(ended(A, state=state, job_run=job_run, problem=problem)).tables
+    tables = [report_of(ended(A, job=job, state=state, job_run=job_run, problem=problem)).tables[0] for job in (APPLY, LOAD_INCREMENTAL)]
 
     look = f"before it is run again, look whether it is done: `dmslake history {A}`; renew the AWS credentials"
-    assert (table.outcome, table.exit_code, table.error) == ("failed", 3, Problem("credentials", said, look, 3))
+    goes_on = "the next run goes on from what this one has done; renew the AWS credentials"
+    assert [table.error for table in tables] == [
+        Problem("credentials", said.replace("LoadIncremental", "Apply"), look, 3),
+        Problem("credentials", said, goes_on, 3),
+    ]
+    assert {(table.outcome, table.exit_code) for table in tables} == {("failed", 3)}
 
 
 def test_a_run_whose_end_can_not_be_read_may_go_on() -> None:
@@ -242,7 +247,7 @@ def test_a_run_whose_end_can_not_be_read_may_go_on() -> None:
     assert (table.outcome, table.error.code) == ("failed", "no-result")
     for words in ("LoadIncremental run jr_1 was started", "it may go on", "its state can't be read"):
         assert words in table.error.message
-    assert table.error.todo.startswith("before it is run again, look whether it is done: `dmslake history ")
+    assert table.error.todo == "the next run goes on from what this one has done; read the run's log"
 
 
 @pytest.mark.parametrize(

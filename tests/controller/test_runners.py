@@ -7,12 +7,16 @@ import os
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ConnectionClosedError, EndpointConnectionError, HTTPClientError, ReadTimeoutError
 
 from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, PlannedRun
 from controller.runners import GlueRunner, LocalRunner, Look, NoAnswer, job_arguments
+from glue_jobs.aws.clients import Unanswered, make_clients
 from glue_jobs.core.arguments import parse_arguments
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.settings import Settings, read_settings
@@ -146,13 +150,51 @@ def test_glue_settings() -> None:
 
 def test_a_start_without_an_answer_is_told_from_one_that_reached_nobody() -> None:
     """The first may have started the run; where nothing was sent, nothing was started."""
-    unanswered, unreached = ReadTimeoutError(endpoint_url="https://glue"), EndpointConnectionError(endpoint_url="https://glue")
-    runner = GlueRunner(ScriptedGlue(starts=[unanswered, unreached]), Settings(job_prefix="prod-"))
+    unreached = EndpointConnectionError(endpoint_url="https://glue")
+    runner = GlueRunner(ScriptedGlue(starts=[Unanswered("lost"), unreached]), Settings(job_prefix="prod-"))
 
     with pytest.raises(NoAnswer, match="whether it starts a run of prod-LoadIncremental"):
         runner.start(RUN, "run-1")
     with pytest.raises(EndpointConnectionError):
         runner.start(RUN, "run-1")
+
+
+class HTTPStatusError(Exception):
+    """An answer with this status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ReadTimeoutError(endpoint_url="https://glue"),
+        ConnectionClosedError(endpoint_url="https://glue"),
+        HTTPClientError(error="the connection broke"),
+        HTTPStatusError(500),
+        HTTPStatusError(503),
+    ],
+    ids=str,
+)
+def test_a_start_without_an_answer_is_not_sent_again_by_the_client(error: Exception) -> None:
+    """What a later attempt met would hide that the first one may have started a run. One that reached nobody is made again."""
+    clients = make_clients({"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
+    clients.max_attempts = 3
+    answers = [EndpointConnectionError(endpoint_url="https://glue"), error, EndpointConnectionError(endpoint_url="https://glue")]
+
+    def answer(**_: Any) -> AWSResponse:
+        said = answers.pop(0)
+        if isinstance(said, HTTPStatusError):
+            return AWSResponse("https://glue", said.status, {}, SimpleNamespace(stream=lambda **_: iter([b"{}"])))
+        raise said
+
+    clients.glue.meta.events.register("before-send.glue.StartJobRun", answer)
+    with pytest.raises(NoAnswer, match="whether it starts a run of LoadIncremental"):
+        GlueRunner(clients.glue, SETTINGS).start(RUN, "run-1")
+
+    assert len(answers) == 1
 
 
 @pytest.mark.parametrize("job", [LOAD_INITIAL, LOAD_INCREMENTAL])

@@ -39,6 +39,19 @@ def test_a_rollback_is_made_once(history: LakeTable) -> None:
     assert history.rows() == LOADED
 
 
+def test_a_rollback_is_known_behind_the_batches_since(history: LakeTable) -> None:
+    """A start that Glue did not answer may be sent again half an hour later; the table's schedule goes on meanwhile."""
+    rolled_back(history, to="previous", skip="true", resume="true", run_id="back")
+    for number in range(7, 10):
+        history.cdc([("I", (number, "later"))])
+        assert history.run() == 0
+    before = (history.rows(), changes(history))
+
+    rolled_back(history, to="previous", skip="true", resume="true", run_id="back")
+
+    assert (history.rows(), changes(history)) == before
+
+
 def test_the_second_run_finishes_what_the_first_left(history: LakeTable, wire: Wire) -> None:
     """It died after its commit, before its files were visible."""
     die(wire, history, "Rollback", die_after(wire, Request.is_commit, 1), to="previous", run_id="back")

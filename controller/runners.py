@@ -52,7 +52,7 @@ class BackPressure(RetryLater):
 
 class NoAnswer(BackPressure):
     """It is not known whether the run was started: the request got no answer. Sent again with the same run id it does no harm, because the
-    second run knows by it what the first has done (see glue_jobs.protocol.sent_twice)."""
+    second run knows by it what the first has done (see glue_jobs.protocol.sent_twice). Snapshot does not: it makes two versions."""
 
 
 @dataclass(frozen=True)

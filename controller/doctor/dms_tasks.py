@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,10 @@ from controller.doctor.image_rules import (
     ANY,
     IMAGES,
     ItemNames,
+    Place,
     image_rules,
     in_item,
     looked_for,
-    pattern_of,
     with_images,
     without_images,
 )
@@ -161,12 +161,23 @@ def _before_images(task: Task, items: Sequence[ItemNames]) -> list[Finding]:
     without, otherwise = without_images(task.rules, wanted)
     found = []
     if otherwise:
-        names = ", ".join(map(in_item, sorted({pattern_of(rule) for rule in image_rules(task.rules)})))
-        todo = f"give the tables' items BeforeImagePrefix = {names}; or the rules the prefix {BEFORE_PREFIX}, and the items"
-        todo += f" BeforeImagePrefix = {BEFORE_PREFIX}, {names}, since there are files with both"
-        tables = f"another prefix or suffix than the items of {', '.join(otherwise)} have"
-        found.append(Finding(WARNS, CHECK, task.where, what, expected, tables, todo=todo))
+        tables = f"another prefix or suffix than the items of {_named(otherwise)} have"
+        found.append(Finding(WARNS, CHECK, task.where, what, expected, tables, todo=_other_names(wanted, otherwise)))
     if without:
         todo = f"add a rule for them, or give the one that is there the object-locator {ANY}, as in docs/dms-source.md"
-        found.append(Finding(WARNS, CHECK, task.where, what, expected, f"none for {', '.join(without)}", todo=todo))
+        found.append(Finding(WARNS, CHECK, task.where, what, expected, f"none for {_named(without)}", todo=todo))
     return found
+
+
+def _other_names(wanted: Mapping[Place, Sequence[str]], otherwise: Mapping[Place, Collection[str]]) -> str:
+    """What to do where rules make other names than the items look for. Files with the names that an item has may be there."""
+    names = ", ".join(map(in_item, sorted({name for some in otherwise.values() for name in some})))
+    said = sorted({name for place in otherwise for name in wanted[place]}.difference(BEFORE_IMAGES))
+    if said:
+        return f"add {names} to BeforeImagePrefix in the tables' items, beside {', '.join(map(in_item, said))}, which older files may have"
+    todo = f"give the tables' items BeforeImagePrefix = {names}; or the rules the prefix {BEFORE_PREFIX}, and the items"
+    return f"{todo} BeforeImagePrefix = {BEFORE_PREFIX}, {names}, since there are files with both"
+
+
+def _named(places: Iterable[Place]) -> str:
+    return ", ".join(map(".".join, places))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from glue_jobs.core.dms_columns import BEFORE_IMAGES, BEFORE_PREFIX
 
 IMAGES = "add-before-image-columns"
-CHOOSES = ("include", "explicit")
+CHOOSES, LEAVES_OUT = ("include", "explicit"), ("exclude",)
 ANY = "%"
 Rule = Mapping[str, Any]
+Place = tuple[str, str]  # schema and table
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,10 @@ class ItemNames:
     schema: str
     table: str
     patterns: tuple[str, ...]
+
+    @property
+    def place(self) -> Place:
+        return self.schema, self.table
 
 
 def image_rules(rules: Sequence[Rule]) -> list[Rule]:
@@ -40,35 +45,46 @@ def in_item(pattern: str) -> str:
     return pattern[:-1] if pattern.endswith("*") else pattern
 
 
-def looked_for(rules: Sequence[Rule], items: Iterable[ItemNames]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Schema and table of what the task copies → the names that are looked for: of the tables with an item, each; where a selection meets
-    none, as it stands, with the usual names."""
-    chosen = [_place(rule) for rule in rules if rule.get("rule-type") == "selection" and rule.get("rule-action") in CHOOSES]
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
-    for place in chosen:
-        met = {(item.schema, item.table): item.patterns for item in items if all(map(_holds, place, (item.schema, item.table)))}
-        found.update(met or {place: BEFORE_IMAGES})
+def looked_for(rules: Sequence[Rule], items: Sequence[ItemNames]) -> dict[Place, tuple[str, ...]]:
+    """What the task copies → the names that are looked for: of the tables with an item, each; where a selection meets none, as it stands,
+    with the usual names."""
+    left = _selected(rules, LEAVES_OUT)
+    copied = [item for item in items if not any(_means(place, item.place) for place in left)]
+    usual: tuple[str, ...] = BEFORE_IMAGES
+    if items and any(_renames(rule) for rule in rules):  # a selection has the old name, an item the new one: it may be any of them
+        usual = tuple(sorted({pattern for item in items for pattern in item.patterns}))
+    found: dict[Place, tuple[str, ...]] = {}
+    for place in _selected(rules, CHOOSES):
+        found.update({item.place: item.patterns for item in copied if _means(place, item.place)} or {place: usual})
     return found
 
 
-def without_images(rules: Sequence[Rule], names: Mapping[tuple[str, str], Sequence[str]]) -> tuple[list[str], list[str]]:
-    """(tables that no rule gives before images, those that have them under names that they don't look for): `schema.table`. names: as of
+def without_images(rules: Sequence[Rule], names: Mapping[Place, Sequence[str]]) -> tuple[list[Place], dict[Place, set[str]]]:
+    """(tables that no rule gives before images; those that have them under names that they don't look for → these names). names: as of
     looked_for."""
     given = [(_place(rule), pattern_of(rule)) for rule in image_rules(rules)]
-    without, otherwise = [], []
-    for place, patterns in names.items():
-        made = {pattern for images, pattern in given if all(map(_holds, images, place))}
-        if not made:
-            without.append(".".join(place))
-        elif made.isdisjoint(patterns):
-            otherwise.append(".".join(place))
-    return without, otherwise
+    made = {place: {pattern for images, pattern in given if _means(images, place)} for place in names}
+    otherwise = {place: some for place, some in made.items() if some and some.isdisjoint(names[place])}
+    return [place for place, some in made.items() if not some], otherwise
 
 
-def _place(rule: Rule) -> tuple[str, str]:
+def _selected(rules: Sequence[Rule], actions: Sequence[str]) -> list[Place]:
+    return [_place(rule) for rule in rules if rule.get("rule-type") == "selection" and rule.get("rule-action") in actions]
+
+
+def _renames(rule: Rule) -> bool:
+    """Whether a rule gives schemas or tables other names, as `convert-lowercase` does."""
+    return rule.get("rule-type") == "transformation" and rule.get("rule-target") in ("schema", "table")
+
+
+def _place(rule: Rule) -> Place:
     """Schema and table that a rule is about; all where it says nothing."""
     locator = rule.get("object-locator") or {}
     return str(locator.get("schema-name") or ANY), str(locator.get("table-name") or ANY)
+
+
+def _means(outer: Place, inner: Place) -> bool:
+    return all(map(_holds, outer, inner))
 
 
 def _holds(outer: str, inner: str) -> bool:

@@ -1,6 +1,7 @@
 """A StartJobRun whose answer was lost is sent again, and then Glue runs the job twice: the second run must not do it once more.
 
 Both have the id that the controller gave (`--run_id`). Started by hand without one, they have Glue's, and can't be told from two wishes.
+The job Snapshot does not look: it has no table's record, and makes a second version of the same rows.
 """
 
 from __future__ import annotations

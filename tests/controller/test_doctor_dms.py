@@ -237,6 +237,33 @@ def test_before_images_of_another_name() -> None:
     assert said(replace(TASK, rules=[SELECTION]), known) == [("none", "")], "a rule for BI_ would be wrong for one of them"
     each = [about(IMAGES, "shop", "orders"), about(OTHER_IMAGES, "shop", "stores")]
     assert said(replace(TASK, rules=[SELECTION, *each]), known) == [], "each table is held to its own item"
+    todo = [finding.todo for finding in task_findings([TASK], known) if finding.level != FINE]
+    assert todo == ["add BI_ to BeforeImagePrefix in the tables' items, beside OLD_, which older files may have"]
+
+
+def test_items_of_tables_that_a_task_leaves_out_or_renames() -> None:
+    """What it leaves out is another task's; a table that it renames has an item of the new name, which no selection meets."""
+
+    def names(**patterns: str) -> list[ItemNames]:
+        return [ItemNames("shop", table, (pattern,)) for table, pattern in patterns.items()]
+
+    def found(rules: list[dict[str, Any]], items: list[ItemNames]) -> list[str]:
+        return [finding.found for finding in task_findings([replace(TASK, rules=rules)], items) if finding.level != FINE]
+
+    left = [
+        about(SELECTION, "shop", "%"),
+        about({**SELECTION, "rule-action": "exclude"}, "shop", "stores"),
+        about(IMAGES, "shop", "orders"),
+    ]
+    lower = {"rule-type": "transformation", "rule-action": "convert-lowercase", "rule-target": "schema"}
+    renamed = [about(SELECTION, "SHOP", "%"), about(lower, "SHOP", "%")]
+    items = names(orders="BI_*", stores="OLD_*")
+
+    assert found(left, items) == []
+    assert found([left[0], left[2]], items) == ["none for shop.stores"]
+    assert found([*renamed, OTHER_IMAGES], names(orders="OLD_*")) == []
+    assert found([*renamed, IMAGES], names(orders="OLD_*")) == [f"{OTHERWISE} SHOP.% have"]
+    assert found([*renamed, OTHER_IMAGES], []) == [f"{OTHERWISE} SHOP.% have"]
 
 
 @pytest.mark.parametrize(

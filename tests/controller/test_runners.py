@@ -197,6 +197,20 @@ def test_a_start_without_an_answer_is_not_sent_again_by_the_client(error: Except
     assert len(answers) == 1
 
 
+def test_a_start_that_glue_puts_off_is_sent_again_by_the_client() -> None:
+    """It refused it: nothing was started, and the next attempt is the first that counts."""
+    clients = make_clients({"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
+    answers = [(400, b'{"__type": "ThrottlingException"}'), (200, b'{"JobRunId": "jr_1"}')]
+
+    def answer(**_: Any) -> AWSResponse:
+        status, body = answers.pop(0)
+        return AWSResponse("https://glue", status, {}, SimpleNamespace(stream=lambda **_: iter([body])))
+
+    clients.glue.meta.events.register("before-send.glue.StartJobRun", answer)
+
+    assert (GlueRunner(clients.glue, SETTINGS).start(RUN, "run-1"), answers) == ("jr_1", [])
+
+
 @pytest.mark.parametrize("job", [LOAD_INITIAL, LOAD_INCREMENTAL])
 def test_arguments_are_the_same_for_both_jobs(job: str) -> None:
     """A run's paths are one argument, separated by commas."""

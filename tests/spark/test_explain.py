@@ -98,6 +98,15 @@ def test_the_files_that_may_tell_of_a_row_are_counted() -> None:
     assert [size(value) for value in ("2", "3", "7", "10")] == [101 + 2, 101 + 202, 303, 0]
 
 
+def test_of_raw_files_in_parquet_a_part_is_counted() -> None:
+    """The key's columns alone are read: counted whole, a table whose load had more than a page reads would never show a row's life."""
+    file = DataFile("1.parquet", 100, 9, low=(1,), high=(3,))
+    inputs = (Input("raw/LOAD00000001.parquet", "etag", 8000), Input("raw/LOAD00000002.csv", "etag", 8000))
+    record = minimal(added=(file,), inputs=inputs, schema=(Column("id", "bigint"),), primary_key=("id",))
+
+    assert bytes_of([record], {}, key_of(record.schema, ("id",), ("2",))) == 100 + 1000 + 8000
+
+
 def test_every_change_of_the_row_is_told(new_table: MakeTable) -> None:
     """Of several rows of a key in a batch the last one; a batch that leaves it as it is, is none of its life."""
     table = loaded(new_table())

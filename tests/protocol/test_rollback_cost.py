@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -20,7 +20,8 @@ from tests.protocol.wire import Wire
 
 
 def lengthen(table: LakeTable, changes: int) -> None:
-    """Give the table as many more changes, each of which leaves its files as they are."""
+    """Give the table as many more changes, each of which leaves its files as they are. They are of the day before: among those of the last
+    two hours a run looks whether its start was sent twice."""
     state, snapshot = table.state(), table.snapshot()
     records = []
     for number in range(changes):
@@ -34,7 +35,7 @@ def lengthen(table: LakeTable, changes: int) -> None:
             last_full_load=snapshot.last_full_load,
         )
         change = str(ChangeId(state.fence or 0, number + 2, "00000000"))
-        now = datetime.now(timezone.utc)
+        now = datetime.now(timezone.utc) - timedelta(days=1)
         records.append(make_record(state, snapshot, work, change, now=now, run_id="", window_hours=24))
         snapshot = apply(snapshot, records[-1])
     with ThreadPoolExecutor(8) as pool:

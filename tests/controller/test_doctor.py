@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from controller.cli import main
+from controller.doctor.examine import _can_be_read
 from glue_jobs.aws.attributes import typed_item
 from infra.local.embedded import EmbeddedAws
 from tests.controller.aws_lines import request_of, run_lines
@@ -295,3 +296,9 @@ def test_without_a_way_to_ask(doctor: Doctor, shell: pytest.MonkeyPatch, environ
     assert code == 3
     assert [finding["check"] for finding in findings] == ["settings", "settings", check, "settings"]
     assert found in findings[2]["found"]
+
+
+@pytest.mark.parametrize(("name", "value", "is_read"), [("raw", "dms", False), ("lake", "/lake", False), ("raw", "s3://bucket/dms/", True)])
+def test_a_setting_of_the_jobs_that_is_none_is_not_looked_at(name: str, value: str, is_read: bool) -> None:
+    """The jobs are told of it; the rest is looked at by what this shell has."""
+    assert _can_be_read(name, value) is is_read

@@ -90,6 +90,19 @@ def test_a_log_that_can_not_be_written_is_silent_for_good(error: OSError) -> Non
     assert stream.tries == 1
 
 
+def test_bars_on_a_terminal_that_is_gone_hold_up_no_run() -> None:
+    """As of a closed window: each write fails, and so does the end."""
+    stream = Broken(OSError(5, "Input/output error"))
+    log = BarProgress(stream)
+
+    log("run-started", RUN)
+    log("output", {"run": "run-1", "line": "words"})
+    log("run-ended", {**RUN, "state": "SUCCEEDED", "message": ""})
+    log.close()
+
+    assert stream.tries
+
+
 def test_bars_for_a_terminal() -> None:
     """The bar counts tables; output scrolls above it, brackets in it are no markup."""
     stream = io.StringIO()

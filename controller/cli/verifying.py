@@ -93,7 +93,7 @@ def verify_command(call: Call, paths: tuple[str, ...], quick: bool, is_replay: b
     started = time.monotonic()
     chosen = split_paths(paths)
     with call.session() as session:
-        gathered = session.gather(chosen, alone=True, discover=False, wants=lambda state: False, must_exist=True)
+        gathered = session.gather(chosen, alone=True, everything=True, discover=False, wants=lambda state: False, must_exist=True)
         if not gathered.has_items:
             raise no_items(call.settings.state_table)
         facts = gathered.tables if chosen else with_changes(session.clients.s3, gathered.tables)

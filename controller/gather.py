@@ -142,6 +142,15 @@ def no_items(state_table: str) -> ConfigurationError:
     )
 
 
+def none_in_scope(settings: Settings) -> ConfigurationError:
+    """The error where the state table has items, and none of a table below --raw: a wrong --raw must not pass for tables that are well."""
+    return ConfigurationError(
+        f"no item of the state table {settings.state_table} is of a table below --raw {settings.raw}: there is no table to check",
+        "no-items",
+        "correct --raw, or name the tables; `dmslake tables` shows them",
+    )
+
+
 def unread_transactions(folder: str, tables: Iterable[Facts], state_table: str) -> list[str]:
     """The warning that the changes of tables are unread in the transaction files of `folder`: of active tables that have no CDC file of
     their own and name no such folder."""

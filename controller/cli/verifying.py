@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from controller.cli.call import Call, not_empty, with_call
 from controller.cli.output import Answer, View, count_text, duration_text, problem_lines, size_text
 from controller.cli.running import split_paths
-from controller.gather import Facts, in_threads, no_items
+from controller.gather import Facts, in_threads, no_items, none_in_scope
 from controller.session import Session
 from glue_jobs.aws.clients import aws_error, translated
 from glue_jobs.aws.records import list_records
@@ -93,9 +93,11 @@ def verify_command(call: Call, paths: tuple[str, ...], quick: bool, is_replay: b
     started = time.monotonic()
     chosen = split_paths(paths)
     with call.session() as session:
-        gathered = session.gather(chosen, alone=True, everything=True, discover=False, wants=lambda state: False, must_exist=True)
+        gathered = session.gather(chosen, alone=True, discover=False, wants=lambda state: False, must_exist=True)
         if not gathered.has_items:
             raise no_items(call.settings.state_table)
+        if not gathered.tables:  # a repair writes: of another installation's tables it would, if --raw were passed over
+            raise none_in_scope(call.settings)
         facts = gathered.tables if chosen else with_changes(session.clients.s3, gathered.tables)
         work = _Work(call, session, Checks(check_files, replay), is_repair, dry_run)
         results = in_threads(work, facts) if quick and not is_repair else [work(fact) for fact in facts]

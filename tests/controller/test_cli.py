@@ -366,6 +366,19 @@ def test_a_check_of_no_table_at_all_is_3(served: World, dmslake: Dmslake, words:
     assert dmslake(*words).code == 0
 
 
+@pytest.mark.parametrize("words", [("verify", "--quick"), ("verify", "--quick", "--repair")], ids=" ".join)
+def test_a_check_of_no_table_below_raw_is_3(served: World, dmslake: Dmslake, words: tuple[str, ...]) -> None:
+    """The tables may be another installation's, and a repair would write: they are not checked instead."""
+    served.put_item(ORDERS)
+
+    done = dmslake(*words, "--raw", "s3://raw-bucket/elsewhere/")
+
+    assert (done.code, done.out) == (3, "")
+    for said in (f"no item of the state table {served.table.name}", "below --raw s3://raw-bucket/elsewhere/", "or name the tables"):
+        assert said in done.err
+    assert dmslake(*words, str(ORDERS), "--raw", "s3://raw-bucket/elsewhere/").code != 3
+
+
 def test_a_rollback_of_all_tables_where_there_is_none_is_a_wrong_call(served: World, dmslake: Dmslake) -> None:
     """Nothing went back, and that is said."""
     served.put_item(ORDERS)

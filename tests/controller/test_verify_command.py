@@ -115,11 +115,10 @@ def test_json_has_all(fine: LakeTable, dmslake: Dmslake) -> None:
 def test_without_paths_all_loaded_tables_are_checked(
     fine: LakeTable, embedded_aws: EmbeddedAws, aws_clients: Clients, dmslake: Dmslake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that have a change, wherever their raw files are, so that a wrong --raw does not pass for tables that are well; one that was
-    never loaded is left out, unless it is named."""
+    """Those of the scope that have a change; one that was never loaded is left out, unless it is named."""
     aws = embedded_aws
     unloaded = LakeTable(aws.environment(), aws.raw, aws.lake, COLUMNS, shared=aws_clients, table="unloaded")
-    monkeypatch.setenv("DMSLAKE_RAW", f"s3://{aws.raw_bucket}/where-no-table-is/")
+    monkeypatch.setenv("DMSLAKE_RAW", aws.raw)
 
     _, out, _ = dmslake("verify", "--quick", "--output", "json")
     _, named, _ = dmslake("verify", str(unloaded.path), "--output", "json")

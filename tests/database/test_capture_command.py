@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.cli.entry import run as run_command
-from infra.local.capture import UsageError, run_capture
+from infra.local.capture import CaptureOptions, UsageError, capture, run_capture
 from infra.local.capture.source import Source
 from infra.local.sample import run_script
 from tests.database.files import RawFiles
@@ -143,6 +143,27 @@ def test_ctrl_c_in_a_full_load_is_no_success(mariadb: MariaDb, raw: RawFiles, ta
     assert "run it again with --full-load" in told[0]
     assert "did not come to its end" in told[1]
     assert ops(raw) == [("I", 1, "a"), ("I", 2, "b")]
+
+
+def test_ctrl_c_in_a_large_table_does_not_wait_for_the_rest_of_its_rows(mariadb: MariaDb, connection: Any, raw: RawFiles) -> None:
+    """80 MB of them: what the server sent in vain is what lay in the sockets' buffers."""
+    run(
+        connection,
+        "CREATE TABLE t (id int PRIMARY KEY, v varchar(2000))",
+        "INSERT INTO t SELECT seq, REPEAT('x', 2000) FROM seq_1_to_40000",
+    )
+
+    def sent() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW GLOBAL STATUS LIKE 'Bytes_sent'")
+            return int(cursor.fetchone()[1])
+
+    before = sent()
+    options = CaptureOptions(load_file_rows=10)
+    with pytest.raises(KeyboardInterrupt):
+        capture(mariadb.url(raw.database), raw.url, s3_client=_Interrupted(raw.client), full_load=True, options=options)
+
+    assert sent() - before < 40_000_000
 
 
 def test_ctrl_c_before_a_full_load_begins_changes_nothing(

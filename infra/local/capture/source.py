@@ -47,6 +47,15 @@ class _RowCursor(SSCursor):
             self._result.unbuffered_active = False
         super().close()
 
+    def __exit__(self, *error: object) -> None:
+        """What breaks off in the middle of a table waits for no more of its rows, and a connection is of no use without them."""
+        if error[0] is not None and self._has_more() and self.connection.open:
+            self.connection.close()
+        self.close()
+
+    def _has_more(self) -> bool:
+        return self.connection is not None and self._result is not None and self._result.unbuffered_active
+
 
 @dataclass(frozen=True)
 class BinlogPosition:
@@ -252,7 +261,8 @@ def consistent_snapshot(source: Source, *, lock: bool = False) -> Iterator[tuple
             told = _snapshot_position(connection)
         yield connection, told or _locked_snapshot(connection)
     finally:
-        connection.close()
+        if connection.open:
+            connection.close()
 
 
 def _snapshot_position(connection: pymysql.connections.Connection[Any]) -> BinlogPosition | None:

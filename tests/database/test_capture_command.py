@@ -186,6 +186,25 @@ def test_ctrl_c_before_a_full_load_begins_changes_nothing(
     assert (run_capture(url, raw.url, s3_client=raw.client), raw.listed()) == (0, before)
 
 
+def test_ctrl_c_under_the_lock_of_a_full_load_is_told_as_such(
+    mariadb: MariaDb, connection: Any, raw: RawFiles, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of an answer, where the server does not tell the snapshot's position: on MySQL. The tables can be written to again."""
+    lines: list[str] = []
+
+    def press(locked: Any) -> Any:
+        with locked.cursor() as cursor:
+            cursor.execute("SELECT seq FROM seq_1_to_100000")
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("infra.local.capture.source._snapshot_position", lambda connection: None)
+    monkeypatch.setattr("infra.local.capture.source.binlog_end", press)
+    code = run_capture(mariadb.url(raw.database), raw.url, full_load=True, echo=lines.append, s3_client=raw.client)
+    run(connection, "SET SESSION lock_wait_timeout = 10", "INSERT INTO t VALUES (3, 'c')")
+
+    assert (code, lines) == (130, ["interrupted: nothing was changed"])
+
+
 def test_ctrl_c_after_the_full_load_loses_nothing(mariadb: MariaDb, connection: Any, raw: RawFiles, table: str) -> None:
     """Exit code 130, but for a following capture, which ends so; the next one goes on from the saved position."""
     lines: list[str] = []

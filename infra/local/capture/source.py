@@ -278,7 +278,8 @@ def _locked_snapshot(connection: pymysql.connections.Connection[Any]) -> BinlogP
         _execute(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
         return binlog_end(connection)
     finally:
-        _execute(connection, "UNLOCK TABLES")
+        if connection.open:  # the server takes back the locks of one that ended
+            _execute(connection, "UNLOCK TABLES")
 
 
 def _execute(connection: pymysql.connections.Connection[Any], statement: str) -> Sequence[Any]:

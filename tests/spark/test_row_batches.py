@@ -24,7 +24,7 @@ from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.spark import key_columns, load, open_file, row_balance, row_batches, side_by_side
 from glue_jobs.spark.condition import filtered
 from glue_jobs.spark.data_file_reader import read_data_file, read_rows
-from glue_jobs.spark.data_file_writer import DataFileWriter
+from glue_jobs.spark.data_file_writer import ROW_GROUP_BYTES, DataFileWriter
 from glue_jobs.spark.dms_files import damage_named, open_dms, read_batches
 from glue_jobs.spark.merge_file import FileMerge, Tally
 from glue_jobs.spark.open_file import OpenFile
@@ -52,9 +52,15 @@ def wide() -> io.BytesIO:
     return file_of(WIDE, ROWS)
 
 
-@pytest.mark.parametrize(("row_bytes", "rows"), [(0, BATCH_ROWS), (100, BATCH_ROWS), (1 << 20, 16), (1 << 40, 1)])
+@pytest.mark.parametrize(("row_bytes", "rows"), [(0, BATCH_ROWS), (100, BATCH_ROWS), (1 << 20, 12), (1 << 40, 1)])
 def test_rows_of_a_batch(row_bytes: int, rows: int) -> None:
     assert rows_at_a_time(row_bytes) == rows
+
+
+def test_a_full_batch_of_wide_rows_is_too_large_to_be_read_ahead() -> None:
+    """There is no memory for two of them. Those of narrow rows, which are as many as a batch may have, are read ahead."""
+    for row_bytes in (1024, 20_000, 300_000):
+        assert rows_at_a_time(row_bytes) * row_bytes > side_by_side.LARGE_BYTES
 
 
 def test_wide_rows_of_a_data_file_come_a_few_at_a_time(wide: io.BytesIO) -> None:
@@ -111,7 +117,7 @@ def test_long_texts_that_repeat_themselves_come_a_few_at_a_time(new_table: MakeT
         found.append(OpenFile.open(place, shape, DataFile(name, len(sink.getvalue()), 60_000)))
 
     assert [file.whole for file in found] == [False, True]
-    assert max(batch.nbytes for batch in found[0].batches()) <= 2.2 * BATCH_BYTES
+    assert max(batch.nbytes for batch in found[0].batches()) <= 1.1 * ROW_GROUP_BYTES
 
 
 def test_a_file_that_is_small_only_by_its_compression_is_merged_in_pieces(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:

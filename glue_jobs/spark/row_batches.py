@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pyarrow.parquet as pq
 
 BATCH_ROWS = 65_536
-BATCH_BYTES = 25 * 1024 * 1024 // 2  # more than LARGE_BYTES of side_by_side: full batches of wide rows are not read ahead
+BATCH_BYTES = 25 * 1024 * 1024 // 2  # above LARGE_BYTES of side_by_side, so that full batches of wide rows are not read ahead
 DECODED_RATIO = 4  # so many times as large as in compressed files are rows in memory
 LEAST_BATCH_ROWS = 1024  # where row groups are smaller; rows that are known to be wide come fewer at a time
 

@@ -5,6 +5,7 @@
     python -m benchmarks.memory --megabytes 128 --text 20000 # rows with a text of 20,000 characters, as LOBs are
     python -m benchmarks.memory --newest 1                   # all changes among the last hundredth of a file's rows
     python -m benchmarks.memory --filters                    # the file's key filter made besides, as where keys are random
+    python -m benchmarks.memory --alone                      # as a job's driver merges, which has the machine to itself
 
 Prints a line for each case: resident bytes before the merge (Python, Arrow and the batch) and at most. No S3 server is asked; the machine
 may be busy with something else, since only the time would change.
@@ -39,7 +40,8 @@ MIB = 1024 * 1024
 @dataclass(frozen=True)
 class Case:
     """A file of so many megabytes, in one row group or in those of a million rows, and a batch of changes scattered in it, or in the last
-    `newest` per cent of its rows. text: the characters of each row's text. filters: whether a key filter is made."""
+    `newest` per cent of its rows. text: the characters of each row's text. filters: whether a key filter is made. alone: whether no
+    other task runs beside it."""
 
     megabytes: int
     one_group: bool
@@ -47,6 +49,7 @@ class Case:
     text: int = NOTE
     newest: float = 100
     filters: bool = False
+    alone: bool = False
 
     @property
     def rows(self) -> int:
@@ -71,6 +74,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--text", type=int, default=NOTE, help="characters of each row's text, an even number")
     parser.add_argument("--newest", type=float, default=100, help="per cent of the rows, the last ones, among which the changes are")
     parser.add_argument("--filters", action="store_true", help="make key filters")
+    parser.add_argument("--alone", action="store_true", help="as a task beside which no other one runs")
     given = parser.parse_args(argv)
     print("file, MB | row groups | changes | MB before | MB at most | GETs | bytes read / file | seconds")
     with tempfile.TemporaryDirectory() as folder:
@@ -79,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
                 path = Path(folder) / f"{megabytes}-{one_group}.parquet"
                 write_file(path, Case(megabytes, one_group, 0, given.text))
                 for changes in given.changes:
-                    case = Case(megabytes, one_group, changes, given.text, given.newest, given.filters)
+                    case = Case(megabytes, one_group, changes, given.text, given.newest, given.filters, given.alone)
                     print(line(path, case, measure(path, case)), flush=True)
                 path.unlink()
     return 0
@@ -105,7 +109,7 @@ def measure(path: Path, case: Case) -> dict[str, Any]:
         packed = Path(folder) / "net"
         changes = pack(packed, case)
         command = [sys.executable, "-m", "benchmarks.within.merge_memory", str(path), str(packed), str(case.rows)]
-        command += ["filters"] if case.filters else []
+        command += [word for word in ("filters", "alone") if getattr(case, word)]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if measured["hits"] != changes:

@@ -1,11 +1,11 @@
 """Merges changes into one data file in this process, as a Spark task does, and prints what memory that took. Started by
 `benchmarks.memory` and by nobody else.
 
-    python -m benchmarks.within.merge_memory FILE PACKED ROWS [filters]
+    python -m benchmarks.within.merge_memory FILE PACKED ROWS [filters] [alone]
 
 FILE: a local Parquet file of the benchmarks' rows; PACKED: net changes for it, as a task finds them on its node; ROWS: those of FILE;
-filters: make the key filter of what is written. S3 is this machine's disk: a server in the process would count, one beside it would not say
-more.
+filters: make the key filter of what is written; alone: as a task beside which no other one runs. S3 is this machine's disk: a server in the
+process would count, one beside it would not say more.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,10 @@ from glue_jobs.spark.net_changes import Unpacker
 from glue_jobs.spark.shared import Here
 
 
-def main(path: Path, packed: Path, rows: int, filters: bool) -> dict[str, Any]:
+def main(path: Path, packed: Path, rows: int, filters: bool, alone: bool) -> dict[str, Any]:
     """What the merge took: bytes of memory before and at most, seconds, GETs, bytes fetched and written, rows hit."""
     s3 = DiskS3(path)
-    place = place_on(s3)
+    place = replace(place_on(s3), alone=alone)
     shape = shape_of(pq.read_schema(path))
     shared = Here(pa.memory_map(str(packed)).read_buffer(), Unpacker(shape, ((),)))
     # As if so many files had been spared that the hashing does not end.
@@ -54,4 +55,5 @@ def main(path: Path, packed: Path, rows: int, filters: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), "filters" in sys.argv[4:])))
+    file, changes, count, *words = sys.argv[1:]
+    print(json.dumps(main(Path(file), Path(changes), int(count), "filters" in words, "alone" in words)))

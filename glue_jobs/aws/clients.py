@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import botocore
+import botocore.loaders
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, HTTPClientError, NoCredentialsError
@@ -156,6 +157,7 @@ class Clients:
     def _new_session(self) -> boto3.Session:
         region = self._given("AWS_REGION") or self._given("AWS_DEFAULT_REGION")
         core = botocore.session.Session(session_vars=self._session_variables())
+        core.register_component("data_loader", _models(core.get_config_variable("data_path")))
         quick_answers(core)
         key, secret, token = (self._given(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"))
         if key is None or secret is None:
@@ -199,6 +201,13 @@ _MAKING = threading.Lock()
 @functools.lru_cache(maxsize=8)
 def _worker_s3(environment_items: tuple[tuple[str, str], ...], process: int) -> S3Client:
     return make_clients(dict(environment_items)).s3
+
+
+@functools.lru_cache(maxsize=8)
+def _models(data_path: str | None) -> botocore.loaders.Loader:
+    """What botocore knows of the services, read once by a process: each session would read it anew, which is most of the time that its
+    first clients take. data_path: further folders of it, as the configuration names them."""
+    return botocore.loaders.create_loader(data_path)
 
 
 def _config(path_style: bool, max_attempts: int = MAX_ATTEMPTS, answer_seconds: float = READ_SECONDS) -> Config:

@@ -87,7 +87,7 @@ class MultipartWriter(WriteOnly):
         pieces = -(-left // COPIED_BYTES)
         bounds = [source.stop - left + left * number // pieces for number in range(pieces + 1)]
         for start, stop in zip(bounds, bounds[1:]):
-            self._submit(self._copy, start, stop, source)
+            self._submit(self._copy, start, stop, source)  # they hold no memory while they wait: nobody waits for them here
         self._size += left
         return came + left
 
@@ -148,15 +148,15 @@ class MultipartWriter(WriteOnly):
         self.close()
 
     def _send(self, data: bytes) -> None:
+        """Have a part sent; waits where the upload threads are behind. Raises what an earlier part ran into."""
+        self._collect(self._threads)
         self._submit(self._upload, data)
 
     def _submit(self, work: Callable[..., Part], *of: Any) -> None:
-        """Hand a part to the upload threads; waits where they are behind. Raises what an earlier part ran into."""
+        """Hand a part to the upload threads."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="upload")
-        number = self._next_number()
-        self._collect(self._threads)
-        self._waiting.append(self._pool.submit(work, number, *of))
+        self._waiting.append(self._pool.submit(work, self._next_number(), *of))
 
     def _collect(self, leave: int) -> None:
         while len(self._waiting) > leave:

@@ -21,15 +21,19 @@ from glue_jobs.aws.copies import ObjectRange
 from glue_jobs.aws.write_only import WriteOnly
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema, conform
+from glue_jobs.spark.column_encoding import encoded_columns, is_worth_a_thread
 from glue_jobs.spark.dictionaries import repeating_columns
 from glue_jobs.spark.encoded_texts import decoded_bytes_of, encoded_like, with_one_dictionary
-from glue_jobs.spark.stored_groups import MOST_CHUNKS, StoredGroup, are_alike, file_end, footer_of, moved
+from glue_jobs.spark.stored_groups import MOST_CHUNKS, StoredGroup, are_alike, file_end, footer_of, moved, with_columns_of
 from glue_jobs.spark.thrift_compact import Struct
 
 METADATA = {"org.apache.spark.version": "3.5.6"}
 ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 WRITE_BYTES = 256 * 1024
+# Of rows whose columns were encoded side by side. Arrow's allocator keeps for each thread what it had; asked after every row group for what
+# nobody uses, it would give back what is wanted again at once.
+RELEASE_BYTES = 40 * 1024 * 1024
 FEW_ROWS = 1024  # they don't tell whether a dictionary is worth it
 COMPRESSION_LEVELS = {"zstd": 1}
 # Of rows in memory to bytes in the file, until the first row group says it better.
@@ -52,13 +56,14 @@ class DataFileWriter:
         row_group_rows: int | None = None,
         row_group_bytes: int | None = None,
         on_group: Callable[[int, StoredGroup | None], None] | None = None,
+        alone: bool = False,
     ) -> None:
         """schema: the columns of the file, at least one: of none the rows would not be counted. dictionary: the columns that may have a
         dictionary, True for any; a column gets one if the first rows say that it is smaller with it.
 
         row_group_rows, row_group_bytes: at most, ROW_GROUP_ROWS and ROW_GROUP_BYTES if they aren't given. Bytes are of rows in memory; rows
         that come together are cut as if all were of their average size. on_group: told before a row group is written how many of the
-        rows are in it, and which one it is if it is `put`.
+        rows are in it, and which one it is if it is `put`. alone: a row group's columns are encoded side by side where that is worth it.
         """
         if not schema:
             raise ValueError("a data file needs a column")
@@ -71,13 +76,15 @@ class DataFileWriter:
         self._group_rows = ROW_GROUP_ROWS if row_group_rows is None else row_group_rows
         self._group_bytes = ROW_GROUP_BYTES if row_group_bytes is None else row_group_bytes
         self._on_group = on_group or (lambda rows, stored: None)
+        self._alone = alone
         self._writer: pq.ParquetWriter | None = None
         self._form: pa.Schema | None = None
+        self._repeating: list[str] = []
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = self._flushed_bytes = 0
         self._stored: list[Struct] = []
         self._put: list[tuple[int, int]] = []  # row groups that pyarrow knows nothing of: behind which of its bytes, and how many
-        self._stored_bytes = 0
+        self._stored_bytes = self._encoded_bytes = self._unreleased_bytes = 0
         self._written: list[pq.FileMetaData] = []
         self._replaced_bytes = 0
 
@@ -85,7 +92,7 @@ class DataFileWriter:
     def size_bytes(self) -> int:
         """Bytes that the file has so far, with a guess for the rows that wait for their row group."""
         written = int(self._stream.tell()) - self._replaced_bytes
-        ratio = written / self._flushed_bytes if self._flushed_bytes else FIRST_RATIO
+        ratio = (written + self._encoded_bytes) / self._flushed_bytes if self._flushed_bytes else FIRST_RATIO
         return written + self._stored_bytes + int(self._waiting_bytes * ratio)
 
     def write(self, rows: pa.Table | pa.RecordBatch, size_bytes: int | None = None) -> None:
@@ -115,44 +122,76 @@ class DataFileWriter:
         """Take a row group of another file as it stands; of a file that `stored_footer` knows."""
         self._flush()
         self._on_group(group.rows, group)
-        self._opened()
-        self._stream.flush()
-        written, described = int(self._stream.tell()), group.described
+        start, described = self._place(), group.described
         size = self._sink.put(group.object_range)
         if size != described.stop - described.start:
             raise ValueError(f"a row group of {described.stop - described.start} bytes came with {size}")
-        self._stored.append(moved(described.struct, written + self._stored_bytes - described.start))
-        self._put.append((written, size))
-        self._stored_bytes += size
+        self._describe(moved(described.struct, start - described.start), size)
         self.rows += group.rows
+
+    def _place(self) -> int:
+        """In the file, of what comes next and pyarrow knows nothing of."""
+        self._opened()
+        self._stream.flush()
+        return int(self._stream.tell()) + self._stored_bytes
+
+    def _describe(self, group: Struct, size: int) -> None:
+        """For the footer, a row group that went to the sink past pyarrow."""
+        self._stored.append(group)
+        self._put.append((int(self._stream.tell()), size))
+        self._stored_bytes += size
 
     def _flush(self) -> None:
         if not self._waiting:
             return
         self._on_group(self._waiting_rows, None)
         table = with_one_dictionary(pa.concat_tables(self._waiting))
-        self._opened(table).write_table(table, row_group_size=table.num_rows)
+        writer = self._opened(table)
+        if self._alone and is_worth_a_thread(table, self._waiting_bytes):
+            self._write_columns(table)
+        else:
+            writer.write_table(table, row_group_size=table.num_rows)
         self._flushed_bytes += self._waiting_bytes
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+
+    def _write_columns(self, table: pa.Table) -> None:
+        start, columns = self._place(), list[Struct]()
+        place = start
+        with encoded_columns(table, self._parquet_writer) as encoded:
+            for data, described in encoded:
+                self._sink.add(data)
+                columns.append(moved(described.struct, place - described.start))
+                place += data.size
+        self._describe(with_columns_of(columns), place - start)
+        self._encoded_bytes += place - start
+        self._unreleased_bytes += self._waiting_bytes
+        if self._unreleased_bytes >= RELEASE_BYTES:
+            pa.default_memory_pool().release_unused()
+            self._unreleased_bytes = 0
 
     def _opened(self, first: pa.Table | None = None) -> pq.ParquetWriter:
         """first: the first rows, None where a row group comes first that is not ours."""
         if self._writer is None:
             self._form = arrow_schema(self._schema) if self._form is None else self._form
-            self._writer = pq.ParquetWriter(
-                self._stream,
-                self._form,
-                version="2.6",
-                data_page_version="1.0",
-                compression=self._compression,
-                compression_level=COMPRESSION_LEVELS.get(self._compression),
-                use_dictionary=self._chosen(first),
-                write_statistics=True,
-                store_schema=False,
-                metadata_collector=self._written,
-            )
+            self._repeating = self._chosen(first)
+            self._writer = self._parquet_writer(self._stream, self._form, self._written)
             self._writer.add_key_value_metadata(METADATA)
         return self._writer
+
+    def _parquet_writer(self, sink: Any, form: pa.Schema, written: list[pq.FileMetaData]) -> pq.ParquetWriter:
+        """Of a file with these columns of ours."""
+        return pq.ParquetWriter(
+            sink,
+            form,
+            version="2.6",
+            data_page_version="1.0",
+            compression=self._compression,
+            compression_level=COMPRESSION_LEVELS.get(self._compression),
+            use_dictionary=[name for name in self._repeating if name in form.names],
+            write_statistics=True,
+            store_schema=False,
+            metadata_collector=written,
+        )
 
     def _chosen(self, first: pa.Table | None) -> list[str]:
         """The columns to write with a dictionary."""
@@ -179,10 +218,11 @@ class DataFileWriter:
 
     def _replace_footer(self, writer: pq.ParquetWriter) -> None:
         """pyarrow's own footer, which knows only of the row groups that it wrote, does not reach the sink."""
-        before, self._sink.is_dropped = int(self._stream.tell()), True
+        before, is_aborted = int(self._stream.tell()), self._sink.is_dropped
+        self._sink.is_dropped = True
         writer.close()
         self._stream.flush()
-        self._replaced_bytes, self._sink.is_dropped = int(self._stream.tell()) - before, False
+        self._replaced_bytes, self._sink.is_dropped = int(self._stream.tell()) - before, is_aborted
         end = file_end(self._written[0], self._stored, self._put)
         found = pq.read_metadata(pa.BufferReader(b"PAR1" + end))
         if found.num_rows != self.rows:
@@ -223,6 +263,11 @@ class _Sink(WriteOnly):
                 self._sink.write(chunk)
                 came += len(chunk)
         return came
+
+    def add(self, data: pa.Buffer) -> None:
+        """Bytes that pyarrow knows nothing of."""
+        if not self.is_dropped:
+            self._sink.write(data)
 
     def tell(self) -> int:
         return self._size

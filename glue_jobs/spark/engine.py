@@ -29,7 +29,7 @@ SHUFFLE_BYTES = 32 * 1024 * 1024
 
 
 class Engine(Protocol):
-    """Runs a function over items and gives the results in the items' order."""
+    """Runs a function over items and gives the results in the items' order. slots: how many at a time."""
 
     slots: int
 

@@ -67,6 +67,7 @@ def merge_net_changes(
 
     rewrite_all: rewrite every file, also those without a hit (their columns change). found: the candidates, where they are known.
     """
+    place = replace(place, alone=engine.slots == 1)
     found = found or Search(tuple(candidates(net, files, rewrite_all)))
     shared = engine.share(net.pack(), Unpacker(shape, net.partitions))
     absorbers = absorbers_of(set(net.partitions), files, place.limits.small_file_bytes, shape.key_types)

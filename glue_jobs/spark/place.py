@@ -21,7 +21,8 @@ CLIENT_VARIABLES = (
 @dataclass(frozen=True)
 class Place:
     """Buckets and settings of one change. client: items of CLIENT_VARIABLES; change: the id that new files' names begin with.
-    before_images: patterns of the names that before images have in the table's raw files."""
+    before_images: patterns of the names that before images have in the table's raw files. alone: no other task runs beside one of this
+    change, so that a large file may be written on more than one core."""
 
     client: tuple[tuple[str, str], ...]
     raw_bucket: str
@@ -30,6 +31,7 @@ class Place:
     compression: str
     limits: Limits
     before_images: tuple[str, ...] = BEFORE_IMAGES
+    alone: bool = False
 
     @property
     def s3(self) -> Any:

@@ -29,7 +29,7 @@ MOST_GAP_BYTES = 64 * 1024  # between the pages of two columns
 
 _MAGIC = b"PAR1"
 _SCHEMA, _ROWS, _GROUPS, _METADATA, _CREATED_BY, _ORDERS = 2, 3, 4, 5, 6, 7  # of a footer
-_COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7  # of a row group
+_COLUMNS, _GROUP_SIZE, _GROUP_ROWS, _GROUP_OFFSET, _GROUP_PACKED_SIZE, _ORDINAL = 1, 2, 3, 5, 6, 7  # of a row group
 _PATH, _CHUNK_OFFSET, _COLUMN, _INDEXES, _ENCRYPTION = 1, 2, 3, (4, 5, 6, 7), (8, 9)  # of a column chunk
 _SIZE, _PAGES, _DICTIONARY, _OFFSETS, _BLOOM = 7, 9, 11, (9, 10, 11), (14, 15)  # of its column
 
@@ -105,6 +105,14 @@ def moved(group: Struct, by: int) -> Struct:
     """What is said of it so many bytes further on in a file; `group` stays as it is."""
     chunks = [_moved_chunk(chunk, by) for chunk in group.children(_COLUMNS)]
     return _shifted(Struct({**group.fields, _COLUMNS: (LIST, (STRUCT, chunks))}), (_GROUP_OFFSET,), by)
+
+
+def with_columns_of(groups: Sequence[Struct]) -> Struct:
+    """A row group with the columns of several ones of the same rows, in this order."""
+    fields = {**groups[0].fields, _COLUMNS: (LIST, (STRUCT, [chunk for group in groups for chunk in group.children(_COLUMNS)]))}
+    for size in (_GROUP_SIZE, _GROUP_PACKED_SIZE):
+        fields[size] = (I64, sum(group.value(size) for group in groups))
+    return Struct(fields)
 
 
 def _moved_chunk(chunk: Struct, by: int) -> Struct:

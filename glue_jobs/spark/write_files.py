@@ -108,6 +108,7 @@ class FileWriter:
             compression=place.compression,
             dictionary=True if self._options.dictionary is None else list(self._options.dictionary),
             on_group=self._options.on_group,
+            alone=place.alone,
         )
         self._low = self._high = None
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError
+from botocore.loaders import JSONFileLoader
 
 import glue_jobs.aws.clients as module
 from glue_jobs import __version__
@@ -52,6 +53,40 @@ def test_a_request_says_who_asks(clients: Any) -> None:
 
     for each in seen:
         assert each.requests[0].headers["User-Agent"].decode().startswith(f"dmslake/{__version__} Botocore/")
+
+
+def test_what_botocore_knows_of_the_services_is_read_once(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job's own clients and those of its tasks are of different sessions."""
+    read: list[str] = []
+    really = JSONFileLoader.load_file
+    monkeypatch.setattr(JSONFileLoader, "load_file", lambda self, path: read.append(path) or really(self, path))
+    module._models.cache_clear()
+
+    first, second = make_clients(environment), make_clients(environment)
+    _ = first.s3, first.dynamodb
+    assert read
+    read.clear()
+    _ = second.s3, second.dynamodb
+
+    assert read == []
+
+
+def test_further_models_are_found_where_the_configuration_says(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Sessions that are made before and after it do not share them."""
+    model = {"version": "2.0", "metadata": {"endpointPrefix": "ours", "protocol": "json", "serviceId": "ours"}, "operations": {}}
+    (tmp_path / "ours" / "2020-01-01").mkdir(parents=True)
+    (tmp_path / "ours" / "2020-01-01" / "service-2.json").write_text(json.dumps(model))
+    before = make_clients(environment)
+    _ = before.s3
+    monkeypatch.setenv("AWS_DATA_PATH", str(tmp_path))
+    after = make_clients(environment)
+    _ = after.s3
+
+    found = ["ours" in each._session.get_available_services() for each in (before, after) if each._session]
+
+    assert found == [False, True]
 
 
 def test_without_an_endpoint_aws_is_addressed(environment: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from glue_jobs.aws import multipart_writer
-from glue_jobs.aws.copies import ObjectRange, Source
+from glue_jobs.aws.copies import ObjectRange, Source, copy_part
 from glue_jobs.aws.multipart_writer import MultipartWriter
 from glue_jobs.aws.objects import read_bytes
 from glue_jobs.aws.uploads import complete_upload, list_open_uploads
@@ -69,6 +70,26 @@ def test_s3_copies_what_it_has(s3: Any, bucket: str, source: ObjectRange, reads:
     assert finished(s3, bucket, writer) == b"n" * 6 * MIB + DATA[START:STOP] + b"end"
     assert reads == []
     assert copied.sent == 3
+
+
+def test_a_writer_does_not_wait_for_copies(s3: Any, bucket: str, source: ObjectRange, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than threads take no memory while they wait: rows are encoded meanwhile."""
+    go_on = threading.Event()
+
+    def slow_copy(*given: Any) -> Any:
+        assert go_on.wait(60)
+        return copy_part(*given)
+
+    monkeypatch.setattr(multipart_writer, "COPIED_BYTES", 6 * MIB)
+    monkeypatch.setattr(multipart_writer, "copy_part", slow_copy)
+    writer = MultipartWriter(s3, bucket, "k")
+
+    came = writer.copy(source)
+    writer.write(b"end")
+    go_on.set()
+
+    assert came == STOP - START
+    assert finished(s3, bucket, writer) == DATA[START:STOP] + b"end"
 
 
 def test_a_part_that_would_be_too_small_is_filled_up(s3: Any, bucket: str, source: ObjectRange, reads: list[Any]) -> None:

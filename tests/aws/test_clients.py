@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import botocore.loaders
+import botocore.session
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError
@@ -59,6 +61,7 @@ def test_what_botocore_knows_of_the_services_is_read_once(environment: dict[str,
     """A job's own clients and those of its tasks are of different sessions."""
     read: list[str] = []
     really = JSONFileLoader.load_file
+    monkeypatch.setattr(botocore.session, "create_loader", botocore.loaders.create_loader)  # the tests' own remembers its loader
     monkeypatch.setattr(JSONFileLoader, "load_file", lambda self, path: read.append(path) or really(self, path))
     module._models.cache_clear()
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from benchmarks.contenders.contender import INSERTS, WHOLE_RANGE, Contender, correct_by_sql, merge_sql, net_changes, within_range
+from benchmarks.contenders.derived_base import derived_base
 from benchmarks.data.base import write
-from benchmarks.data.kept import kept_folder
 from benchmarks.data.workloads import APPLY, CORRECT, UNDO
 from benchmarks.server.stand import BUCKET
 
@@ -67,14 +66,8 @@ class Iceberg(Contender):
     def _files_with_ids(self) -> list[Path]:
         """The base's files with the columns' numbers in them: of files without, 1.10.0 takes no bounds into its manifests."""
         base = self.world.prepared.base
-        numbered = [field.with_metadata({"PARQUET:field_id": str(number)}) for number, field in enumerate(base.schema, 1)]
-
-        def make(folder: Path) -> None:
-            for path in base.paths():
-                write(pq.read_table(path).cast(pa.schema(numbered)), folder / path.name)
-
-        folder = kept_folder(base.folder / "numbered", make)
-        return [folder / path.name for path in base.paths()]
+        numbered = pa.schema(field.with_metadata({"PARQUET:field_id": str(number)}) for number, field in enumerate(base.schema, 1))
+        return derived_base(base, "numbered", lambda rows, path: write(rows.cast(numbered), path))
 
     def apply(self, table: str, batch: int) -> None:
         net_changes(self.spark, self.world.change_url(batch)).createOrReplaceTempView("changes")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from benchmarks.contenders.contender import Contender, World
+from benchmarks.contenders.derived_base import derived_base
 from benchmarks.contenders.spark_session import DRIVER_MEMORY
 from benchmarks.data.base import KEY
-from benchmarks.data.kept import kept_folder
 from benchmarks.data.workloads import APPLY, CORRECT, CORRECTION_KEY, LOAD, UNDO
 from benchmarks.server.stand import BUCKET
 from glue_jobs.aws.clients import make_clients
@@ -65,14 +65,7 @@ class Ours(Contender):
         """The base's files as pyarrow leaves them, with a note that no column was a dictionary in memory. As in files of its own, which is
         what dmslake works on but for an adopted table's first changes, row groups can then be copied; of others' dictionaries it can't
         know whether they hold values that no row has."""
-        base = self.world.prepared.base
-
-        def make(folder: Path) -> None:
-            for path in base.paths():
-                pq.write_table(pq.read_table(path), folder / path.name, compression="snappy")
-
-        folder = kept_folder(base.folder / "with-types", make)
-        return [folder / path.name for path in base.paths()]
+        return derived_base(self.world.prepared.base, "with-types", lambda rows, path: pq.write_table(rows, path, compression="snappy"))
 
     def before(self, table: str, batch: int) -> None:
         """DMS writes a CDC file. What the run before left is collected now: on Glue its process ended with it, clients and all."""

@@ -1,4 +1,4 @@
-"""Row groups are copied on the Arrow of Glue 5.0 too, which writes another footer: its own and those of the newest."""
+"""Row groups are copied, and their columns encoded side by side, on the Arrow of Glue 5.0 too, which writes another footer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.spark.test_stored_groups import GROUP, file_of, rows
 
 SECONDS = 120
 GROUPS = 4
-# Copies the row groups 0 and 2 of each file as they stand, and writes the rows of the others anew.
+# Copies the row groups 0 and 2 of each file as they stand, and writes the rows of the others anew; writes a file column by column.
 SCRIPT = """
 import io, sys
 from contextlib import nullcontext
@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from glue_jobs.aws.copies import ObjectRange, Source
 from glue_jobs.core.schema import Column
+from glue_jobs.spark import column_encoding
 from glue_jobs.spark.data_file_reader import read_data_file
 from glue_jobs.spark.data_file_writer import DataFileWriter, stored_footer
 from glue_jobs.spark.stored_groups import StoredGroup, described_groups
@@ -32,16 +33,19 @@ folder, size = Path(sys.argv[1]), int(sys.argv[2])
 SCHEMA = (Column("n", "bigint"), Column("text", "string"))
 
 
-def write(name, pieces):
+def write(name, pieces, **options):
     with open(folder / name, "wb") as out:
-        writer = DataFileWriter(out, SCHEMA, row_group_rows=size, dictionary=["text"])
+        writer = DataFileWriter(out, SCHEMA, row_group_rows=size, dictionary=["text"], **options)
         for piece in pieces:
             writer.put(piece) if isinstance(piece, StoredGroup) else writer.write(piece)
         writer.close()
+        assert bool(writer._encoded_bytes) == bool(options)
 
 
 newest = read_data_file(str(folder / "newest.parquet"))
 write("own.parquet", [newest.read()])
+column_encoding.LEAST_BYTES, column_encoding.MOST_PART, column_encoding.TOGETHER_BYTES = 0, 1, 1
+write("side-by-side.parquet", [newest.read()], alone=True)
 for name in ("newest", "own"):
     parquet, data = read_data_file(str(folder / f"{name}.parquet")), (folder / f"{name}.parquet").read_bytes()
     pieces = [parquet.read_row_group(number) for number in range(parquet.num_row_groups)]
@@ -57,7 +61,7 @@ print(pa.__version__)
 
 
 @pytest.mark.timeout(INSTALL_SECONDS + SECONDS)
-def test_arrow_17_copies_row_groups(built: Path, tmp_path: Path) -> None:
+def test_arrow_17_copies_row_groups_and_encodes_columns_side_by_side(built: Path, tmp_path: Path) -> None:
     (tmp_path / "newest.parquet").write_bytes(file_of(0, GROUPS * GROUP))
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -69,8 +73,8 @@ def test_arrow_17_copies_row_groups(built: Path, tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["17.0.0"]
-    for name in ("newest", "own"):
-        path = tmp_path / f"{name}-copied.parquet"
+    for name in ("newest-copied", "own-copied", "side-by-side"):
+        path = tmp_path / f"{name}.parquet"
         assert pq.read_table(path).equals(rows(0, GROUPS * GROUP))
         with duckdb.connect() as connection:
             found = connection.execute(f"SELECT count(*), sum(n), max(text) FROM read_parquet('{path}') WHERE n >= {GROUP}").fetchone()

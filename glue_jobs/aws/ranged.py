@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from glue_jobs.aws.fetched_ahead import FetchedAhead, Range
 from glue_jobs.aws.objects import file_changed, read_bytes
 
 if TYPE_CHECKING:
@@ -20,7 +22,8 @@ READ_AHEAD_BYTES = 256 * 1024
 class RangedFile(io.RawIOBase):
     """A read-only, seekable file over an object of `size_bytes`. Each read beyond what is at hand is one GET.
 
-    At hand are the last 64 KB (a Parquet footer), fetched once, the piece that the last small read fetched ahead, and what `hold` fetched.
+    At hand are the last 64 KB (a Parquet footer), fetched once, the piece that the last small read fetched ahead, what `hold` fetched, and
+    the pieces that `fetching_ahead` was told of.
     With `etag` every GET insists on that object: TableBlocked, raw-file-changed, if another one took its place.
     One position for all: threads may share it only through a reader that locks, as pyarrow's does.
     """
@@ -45,6 +48,7 @@ class RangedFile(io.RawIOBase):
         self._tail: bytes | None = None
         self._ahead_start, self._ahead = 0, b""
         self._held: list[tuple[int, bytes]] = []
+        self._expected: FetchedAhead | None = None
         self._lock = threading.RLock()
 
     def size(self) -> int:
@@ -88,7 +92,7 @@ class RangedFile(io.RawIOBase):
         view[: len(data)] = data
         return len(data)
 
-    def hold(self, ranges: Sequence[tuple[int, int]]) -> None:
+    def hold(self, ranges: Sequence[Range]) -> None:
         """Fetch these ranges (start, stop), each by one GET, and serve what is read of them from memory; instead of those held before."""
         with self._lock:
             self._held = []
@@ -96,11 +100,28 @@ class RangedFile(io.RawIOBase):
                 if start < min(stop, self._size):
                     self._held.append((start, self._get(start, min(stop, self._size))))
 
+    @contextmanager
+    def fetching_ahead(self, pieces: Sequence[Range]) -> Iterator[None]:
+        """Inside, the next few of these pieces (start, stop) are fetched before they are read, by one GET each, and none of those that
+        somebody outside expects. Other bytes may be read as well."""
+        expected = FetchedAhead(self._get, pieces)
+        with self._lock:
+            outer, self._expected = self._expected, expected
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._expected = outer
+            expected.close()
+
     def _between(self, start: int, stop: int) -> bytes:
         """The bytes from `start` up to `stop`: from what is at hand, else by one GET."""
         for first, data in self._held:
             if first <= start and stop <= first + len(data):
                 return data[start - first : stop - first]
+        came = None if self._expected is None else self._expected.take(start, stop)
+        if came is not None:
+            return came
         if start >= self._tail_start:
             if self._tail is None:
                 self._tail = self._get(self._tail_start, self._size)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import io
 from collections.abc import Container, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from glue_jobs.spark.column_buffers import buffer_bytes
+from glue_jobs.aws.ranged import RangedFile
+from glue_jobs.spark.column_buffers import buffer_bytes, pieces
 from glue_jobs.spark.dms_files import damage_named
 from glue_jobs.spark.encoded_texts import encoded_columns
 from glue_jobs.spark.plain_parquet import PlainParquet
 from glue_jobs.spark.row_batches import batch_rows_of
 
+# Of rows so wide that not even so many come at a time there is no memory for more.
+FEW_ROWS = 4096
 _RESTORE = "roll the table back to a change before this file came, or reload it"
 
 
@@ -44,6 +47,7 @@ def read_encoded(
         encoded = [] if decoded is None else encoded_columns(metadata, decoded)
         parquet = PlainParquet(file, metadata=metadata, coerce_int96_timestamp_unit="us", buffer_size=each_bytes, read_dictionary=encoded)
         _ = parquet.schema_arrow, parquet.num_row_groups
+        parquet.ranged = file if streamed and isinstance(file, RangedFile) else None
         return parquet, frozenset(encoded)
 
 
@@ -73,14 +77,27 @@ def read_rows(
     name: str = "",
     batch_rows: int = 0,
     groups: Sequence[int] | None = None,
+    ahead: bool = False,
 ) -> Iterator[pa.Table]:
-    """The rows in the file's order, in pieces of so many rows, or of few bytes. columns, groups: those of the file, None for all."""
+    """The rows in the file's order, in pieces of so many rows, or of few bytes. columns, groups: those of the file, None for all. ahead: of
+    a file that is read by ranges, fetch what comes next while the caller has some rows in hand; for one who takes all of them."""
     there = [column for column in parquet.schema_arrow.names if columns is None or column in columns]
-    with _damage(name):
-        batches = parquet.iter_batches(batch_rows or batch_rows_of(parquet, groups), row_groups=groups, columns=there, use_threads=False)
-    while True:
+    count = batch_rows or batch_rows_of(parquet, groups)
+    with _fetching_ahead(parquet, there, groups) if ahead and count >= FEW_ROWS else nullcontext():
         with _damage(name):
-            batch = next(batches, None)
-        if batch is None:
-            return
-        yield pa.Table.from_batches([batch]).select(there)
+            batches = parquet.iter_batches(count, row_groups=groups, columns=there, use_threads=False)
+        while True:
+            with _damage(name):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield pa.Table.from_batches([batch]).select(there)
+
+
+def _fetching_ahead(parquet: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int] | None) -> AbstractContextManager[None]:
+    file: RangedFile | None = getattr(parquet, "ranged", None)
+    if file is None:
+        return nullcontext()
+    metadata = parquet.metadata
+    chosen = range(metadata.num_row_groups) if groups is None else groups
+    return file.fetching_ahead(pieces(metadata, columns, chosen, buffer_bytes(metadata.num_columns)))

@@ -31,9 +31,6 @@ METADATA = {"org.apache.spark.version": "3.5.6"}
 ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 WRITE_BYTES = 256 * 1024
-# Of rows whose columns were encoded side by side. Arrow's allocator keeps for each thread what it had; asked after every row group for what
-# nobody uses, it would give back what is wanted again at once.
-RELEASE_BYTES = 40 * 1024 * 1024
 FEW_ROWS = 1024  # they don't tell whether a dictionary is worth it
 COMPRESSION_LEVELS = {"zstd": 1}
 # Of rows in memory to bytes in the file, until the first row group says it better.
@@ -84,7 +81,7 @@ class DataFileWriter:
         self._waiting_rows = self._waiting_bytes = self._flushed_bytes = 0
         self._stored: list[Struct] = []
         self._put: list[tuple[int, int]] = []  # row groups that pyarrow knows nothing of: behind which of its bytes, and how many
-        self._stored_bytes = self._encoded_bytes = self._unreleased_bytes = 0
+        self._stored_bytes = self._encoded_bytes = 0
         self._written: list[pq.FileMetaData] = []
         self._replaced_bytes = 0
 
@@ -164,10 +161,8 @@ class DataFileWriter:
                 place += data.size
         self._describe(with_columns_of(columns), place - start)
         self._encoded_bytes += place - start
-        self._unreleased_bytes += self._waiting_bytes
-        if self._unreleased_bytes >= RELEASE_BYTES:
-            pa.default_memory_pool().release_unused()
-            self._unreleased_bytes = 0
+        # Arrow's allocator keeps for each thread what it had. To give it back is a twentieth of a batch's time, and 50 MB of its memory.
+        pa.default_memory_pool().release_unused()
 
     def _opened(self, first: pa.Table | None = None) -> pq.ParquetWriter:
         """first: the first rows, None where a row group comes first that is not ours."""

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow.parquet as pq
 
+from glue_jobs.aws.fetched_ahead import Range
+
 HELD_BYTES = 64 * 1024 * 1024  # at most, gaps included; a row group that needs more is read page by page
 GAP_BYTES = 1024 * 1024  # so much that nobody asked for costs no more than another request
-
-Range = tuple[int, int]
 
 
 def windows(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> Iterator[tuple[list[int], list[Range]]]:
@@ -17,7 +17,7 @@ def windows(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collectio
     run: list[int] = []
     held: list[Range] = []
     for group in groups:
-        mine = joined(_chunks(metadata, group, columns))
+        mine = joined(chunk_ranges(metadata, group, columns))
         more = joined([*held, *mine])
         if run and _size(more) > HELD_BYTES:
             yield run, held
@@ -30,7 +30,8 @@ def windows(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collectio
         yield run, held
 
 
-def _chunks(metadata: pq.FileMetaData, group: int, columns: Collection[str]) -> list[Range]:
+def chunk_ranges(metadata: pq.FileMetaData, group: int, columns: Collection[str]) -> list[Range]:
+    """Where the columns of a row group are, in the file's order."""
     found = metadata.row_group(group)
     ranges = []
     for at in range(found.num_columns):

@@ -161,7 +161,7 @@ class OpenFile:
         if "_keys" in self.__dict__ and others:
             yield self._as_the_lake(self._with_keys(others))
         else:
-            for table in self._tables(self._column_names(), groups):
+            for table in self._tables(self._column_names(), groups, ahead=True):
                 yield self._as_the_lake(self._complete(table))
 
     def _as_the_lake(self, rows: pa.Table) -> pa.Table:
@@ -176,14 +176,14 @@ class OpenFile:
                 rows = rows.append_column(name, self._keys[name])
         return rows
 
-    def _tables(self, columns: list[str] | None, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+    def _tables(self, columns: list[str] | None, groups: Sequence[int] | None = None, ahead: bool = False) -> Iterator[pa.Table]:
         where = f"s3://{self.place.lake.bucket}/{self.place.lake.key}{self.file.path}"
         with _told_of_the_lake(self.shape.table):
             if self.whole:
                 names = self.parquet.schema_arrow.names if columns is None else columns
                 yield read_columns(self.parquet, names, where)
             else:
-                yield from read_rows(self.parquet, columns, where, groups=groups)
+                yield from read_rows(self.parquet, columns, where, groups=groups, ahead=ahead)
 
     def _complete(self, table: pa.Table) -> pa.Table:
         if self.renames:

@@ -12,11 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from glue_jobs.aws.ranged import RangedFile
 from glue_jobs.spark.kept_property import kept_property
 
 
 class PlainParquet(pq.ParquetFile):
-    """A Parquet file without extension types: their values come as they are stored, JSON as texts."""
+    """A Parquet file without extension types: their values come as they are stored, JSON as texts.
+
+    ranged: what it is read from, where each piece of that is a request.
+    """
+
+    ranged: RangedFile | None = None
 
     @kept_property
     def schema_arrow(self) -> pa.Schema:

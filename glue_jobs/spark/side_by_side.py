@@ -90,8 +90,7 @@ def one_behind(function: Callable[[_T], Callable[[], _R]], items: Sequence[_T]) 
 
 # A row group is written when its rows are together, a few pieces; the next ones are read meanwhile. Pieces of wide rows are as large as
 # pieces may be, and come one by one: there is no memory for more.
-MOST_AHEAD = 3
-AHEAD_BYTES = 24 * 1024 * 1024
+MOST_AHEAD = 2
 LARGE_BYTES = 12 * 1024 * 1024
 _END: Any = object()
 
@@ -119,8 +118,7 @@ def _ahead(pool: ThreadPoolExecutor, items: Iterator[_T], size_bytes: Callable[[
         nonlocal largest
         with lock:
             largest = max(largest, size_bytes(item) or 0)
-            size = largest or LARGE_BYTES
-            while size <= LARGE_BYTES and len(coming) < min(MOST_AHEAD, AHEAD_BYTES // size):
+            while largest <= LARGE_BYTES and len(coming) < MOST_AHEAD:
                 coming.append(pool.submit(get))
 
     def get() -> _T:

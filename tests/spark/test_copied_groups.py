@@ -70,10 +70,10 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     numbers: list[int] = []
     read = open_file.read_rows
 
-    def noted(parquet: Any, columns: Any, name: str = "", groups: Any = None) -> Iterator[pa.Table]:
+    def noted(parquet: Any, columns: Any, name: str = "", groups: Any = None, **named: Any) -> Iterator[pa.Table]:
         if columns != ["id"]:
             numbers.extend(range(parquet.num_row_groups) if groups is None else groups)
-        return read(parquet, columns, name, groups=groups)
+        return read(parquet, columns, name, groups=groups, **named)
 
     monkeypatch.setattr(open_file, "read_rows", noted)
     return numbers

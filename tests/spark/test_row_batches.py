@@ -147,7 +147,6 @@ def test_wide_rows_do_not_come_ahead_where_a_merge_leaves_few_of_them(
     monkeypatch.setattr(row_batches, "BATCH_BYTES", 200_000)
     monkeypatch.setattr(row_batches, "BATCH_ROWS", 100)
     monkeypatch.setattr(side_by_side, "LARGE_BYTES", 150_000)
-    monkeypatch.setattr(side_by_side, "AHEAD_BYTES", 300_000)
     rng = np.random.default_rng(1)
     table = quick_table()
     table.cdc([("I", (number, rng.bytes(width // 2).hex(), 1)) for number in range(1000)])

@@ -11,7 +11,6 @@ import pytest
 from glue_jobs.core.record import DataFile
 from glue_jobs.spark import side_by_side as side_by_side_module
 from glue_jobs.spark.side_by_side import (
-    AHEAD_BYTES,
     LARGE_BYTES,
     MOST_AHEAD,
     MOST_BYTES,
@@ -169,7 +168,7 @@ class Source:
 
 
 def small(_: int) -> int:
-    return AHEAD_BYTES // MOST_AHEAD
+    return 1000
 
 
 def middling(_: int) -> int:
@@ -180,7 +179,7 @@ def large(_: int) -> int:
     return LARGE_BYTES + 1
 
 
-@pytest.mark.parametrize(("size_of_each", "most"), [(small, MOST_AHEAD), (middling, 2), (large, 0)])
+@pytest.mark.parametrize(("size_of_each", "most"), [(small, MOST_AHEAD), (middling, MOST_AHEAD), (large, 0)])
 def test_the_next_items_are_got_while_one_is_in_hand_and_no_more_than_the_bound(size_of_each: Callable[[int], int], most: int) -> None:
     source = Source(20)
     with read_ahead(source, size_of_each) as items:
@@ -193,8 +192,8 @@ def test_the_next_items_are_got_while_one_is_in_hand_and_no_more_than_the_bound(
         assert list(none) == []
 
 
-def test_what_tells_no_size_lets_as_many_come_as_those_behind_it_allow() -> None:
-    """Two at first; how large they are is known when one of them is there."""
+def test_what_tells_no_size_lets_others_come() -> None:
+    """How large they are is known when one of them is there."""
     source = Source(20)
     with read_ahead(source, lambda number: small(number) if number else None) as items:
         next(items)

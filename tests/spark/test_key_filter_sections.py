@@ -58,9 +58,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[bool, int]]]:
     found: list[tuple[bool, int]] = []
     read_rows = open_file.read_rows
 
-    def noted(parquet: Any, columns: Any, name: str = "", groups: Any = None) -> Any:
+    def noted(parquet: Any, columns: Any, name: str = "", groups: Any = None, **named: Any) -> Any:
         found.extend((columns == ["id"], number) for number in (range(parquet.num_row_groups) if groups is None else groups))
-        return read_rows(parquet, columns, name, groups=groups)
+        return read_rows(parquet, columns, name, groups=groups, **named)
 
     monkeypatch.setattr(open_file, "read_rows", noted)
     return found

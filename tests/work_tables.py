@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
-import botocore.session
 import pyarrow as pa
 import pytest
 from moto import mock_aws
@@ -24,15 +23,6 @@ IN_PROCESS = {
     "AWS_REGION": "us-east-1",
     "DMSLAKE_STATE_TABLE": "states",
 }
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_loader() -> Iterator[None]:
-    """Every run makes clients of its own; reading botocore's service models anew for each took most of a run's time."""
-    loader = botocore.session.create_loader()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(botocore.session, "create_loader", lambda search_path_string=None: loader)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-# On their way, or there and not asked for: as much as two requests for the largest pieces.
+# On their way, or there and not asked for: one of the largest pieces, or a few small ones.
 AHEAD_BYTES = 4 * 1024 * 1024
 MOST_AHEAD = 4
 

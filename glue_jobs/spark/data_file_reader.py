@@ -98,6 +98,5 @@ def _fetching_ahead(parquet: pq.ParquetFile, columns: Sequence[str], groups: Seq
     file: RangedFile | None = getattr(parquet, "ranged", None)
     if file is None:
         return nullcontext()
-    metadata = parquet.metadata
-    chosen = range(metadata.num_row_groups) if groups is None else groups
-    return file.fetching_ahead(pieces(metadata, columns, chosen, buffer_bytes(metadata.num_columns)))
+    chosen = range(parquet.num_row_groups) if groups is None else groups
+    return file.fetching_ahead(pieces(parquet.metadata, columns, chosen, file.size()))

@@ -97,7 +97,7 @@ _END: Any = object()
 
 @contextmanager
 def read_ahead(items: Iterable[_T], size_bytes: Callable[[_T], int | None]) -> Iterator[Iterator[_T]]:
-    """The items in their order: while the caller has one in hand, a thread gets the next ones, as many as their size allows. size_bytes: of
+    """The items in their order: while the caller has one in hand, a thread gets the next ones, none where they are large. size_bytes: of
     one in memory, None if it says nothing of others; the next ones are taken to be like the largest so far.
 
     What getting one raised is raised in its turn. One that is under way is waited for at the end, so that nothing goes on unseen.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -70,11 +71,22 @@ def test_arrow_asks_for_these_pieces(data: bytes, groups: list[int] | None, colu
     for _ in read_rows(parquet, columns, groups=groups, batch_rows=50_000):
         pass
 
-    expected = pieces(metadata, columns, range(3) if groups is None else groups, each)
+    expected = pieces(metadata, columns, range(3) if groups is None else groups, len(data))
     asked = [(start, stop) for start, stop in file.reads if stop - start >= READ_AHEAD_BYTES]
     assert sorted(expected) == sorted(asked)
     places = [asked.index(piece) for piece in expected]
     assert all(abs(place - number) <= len(columns) for number, place in enumerate(places))
+
+
+def test_nothing_is_fetched_of_what_a_damaged_footer_says(data: bytes) -> None:
+    """A column of an exabyte would be a million million pieces."""
+    chunk = SimpleNamespace(path_in_schema="id", data_page_offset=4, has_dictionary_page=False, total_compressed_size=2**60)
+    group = SimpleNamespace(num_columns=1, column=lambda _: chunk)
+    metadata: Any = SimpleNamespace(num_columns=1, row_group=lambda _: group)
+
+    assert pieces(metadata, ["id"], [0], len(data)) == []
+    chunk.total_compressed_size = -1
+    assert pieces(metadata, ["id"], [0], len(data)) == []
 
 
 @pytest.mark.parametrize("groups", [None, [0, 2]])
@@ -119,4 +131,4 @@ def test_a_reader_that_stops_early_leaves_nothing_on_its_way(in_process: Clients
     again = pa.concat_tables(read_rows(parquet, ["id"], ahead=True))
 
     assert again["id"].to_pylist() == list(range(1_500_000))
-    assert sent.sent - before == len(pieces(parquet.metadata, ["id"], range(3), buffer_bytes(5)))
+    assert sent.sent - before == len(pieces(parquet.metadata, ["id"], range(3), len(data)))

@@ -15,11 +15,11 @@ Range = tuple[int, int]  # (start, stop)
 
 @dataclass
 class _Piece:
-    """bytes: of one that is on its way, or there. is_begun: some of it was read already."""
+    """coming: of one that is on its way, or there. is_begun: some of it was read already."""
 
     start: int
     stop: int
-    bytes: Future[bytes] | None = None
+    coming: Future[bytes] | None = None
     is_begun: bool = False
 
 
@@ -61,8 +61,8 @@ class FetchedAhead:
 
     def _of(self, piece: _Piece, start: int, stop: int) -> bytes:
         """Some bytes of a piece; the next ones are on their way by then."""
-        coming = piece.bytes or self._pool.submit(self._get, piece.start, piece.stop)
-        piece.bytes, piece.is_begun = coming, True
+        coming = piece.coming or self._pool.submit(self._get, piece.start, piece.stop)
+        piece.coming, piece.is_begun = coming, True
         if stop == piece.stop:
             self._pieces.remove(piece)
         self._fetch_more()
@@ -71,11 +71,11 @@ class FetchedAhead:
 
     def _fetch_more(self) -> None:
         ahead = [piece for piece in self._pieces if not piece.is_begun]
-        held = sum(piece.stop - piece.start for piece in ahead if piece.bytes)
-        count = sum(1 for piece in ahead if piece.bytes)
+        held = sum(piece.stop - piece.start for piece in ahead if piece.coming)
+        count = sum(1 for piece in ahead if piece.coming)
         for piece in ahead:
-            if piece.bytes is None:
+            if piece.coming is None:
                 held, count = held + piece.stop - piece.start, count + 1
                 if count > MOST_AHEAD or (count > 1 and held > AHEAD_BYTES):
                     return
-                piece.bytes = self._pool.submit(self._get, piece.start, piece.stop)
+                piece.coming = self._pool.submit(self._get, piece.start, piece.stop)

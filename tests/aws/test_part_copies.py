@@ -92,6 +92,37 @@ def test_a_writer_does_not_wait_for_copies(s3: Any, bucket: str, source: ObjectR
     assert finished(s3, bucket, writer) == DATA[START:STOP] + b"end"
 
 
+def test_an_abort_drops_the_copies_that_wait(s3: Any, bucket: str, source: ObjectRange, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those under way are waited for: one that came behind the abort would stay, and cost."""
+    begun, go_on = threading.Semaphore(0), threading.Event()
+    ended: list[int] = []
+
+    def slow_copy(*given: Any) -> Any:
+        begun.release()
+        assert go_on.wait(60)
+        part = copy_part(*given)
+        ended.append(part.number)
+        return part
+
+    monkeypatch.setattr(multipart_writer, "COPIED_BYTES", 6 * MIB)
+    monkeypatch.setattr(multipart_writer, "copy_part", slow_copy)
+    writer = MultipartWriter(s3, bucket, "k")
+    writer.copy(source)
+    for _ in range(2):
+        assert begun.acquire(timeout=60)
+    aborted = Injected(s3, "AbortMultipartUpload", lambda _: ended.append(0))
+
+    aborting = threading.Thread(target=writer.abort)
+    aborting.start()
+    go_on.set()
+    aborting.join(60)
+
+    assert not aborting.is_alive()
+    assert aborted.sent == 1
+    assert ended[-1] == 0
+    assert list(list_open_uploads(s3, bucket, "")) == []
+
+
 def test_a_part_that_would_be_too_small_is_filled_up(s3: Any, bucket: str, source: ObjectRange, reads: list[Any]) -> None:
     """S3 wants 5 MiB of each but the last; it says so only when the upload is completed."""
     writer = MultipartWriter(s3, bucket, "k")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from glue_jobs.aws.copies import ObjectRange, Source
 from glue_jobs.core.schema import Schema
 from glue_jobs.spark import data_file_writer, open_file
 from glue_jobs.spark.data_file_reader import read_data_file
-from glue_jobs.spark.data_file_writer import stored_footer
+from glue_jobs.spark.data_file_writer import DataFileWriter, stored_footer
 from glue_jobs.spark.stored_groups import StoredGroup, described_groups
 
 
@@ -25,6 +27,16 @@ def stored_group(data: bytes, number: int, schema: Schema, low: Any = (), high: 
     start, stop = described.start, described.stop
     rows = parquet.metadata.row_group(number).num_rows
     return StoredGroup(rows, low, high, described, list, lambda: None, range_in_memory(data, start, stop))
+
+
+def data_file(tables: Iterable[pa.Table], schema: Schema, **options: Any) -> bytes:
+    """A file with these rows, as the writer makes it."""
+    sink = io.BytesIO()
+    writer = DataFileWriter(sink, schema, **options)
+    for table in tables:
+        writer.write(table)
+    writer.close()
+    return sink.getvalue()
 
 
 def range_in_memory(data: bytes, start: int, stop: int) -> ObjectRange:

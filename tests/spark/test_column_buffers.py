@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,13 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from botocore.exceptions import ClientError
 
 from glue_jobs.aws.clients import Clients
 from glue_jobs.aws.ranged import READ_AHEAD_BYTES, RangedFile
-from glue_jobs.spark import column_buffers
+from glue_jobs.aws.uploads import list_open_uploads
+from glue_jobs.spark import column_buffers, data_file_reader
 from glue_jobs.spark.column_buffers import buffer_bytes, pieces
 from glue_jobs.spark.data_file_reader import read_encoded, read_rows
 from tests.aws.faults import Injected
+from tests.work_tables import MakeTable
+
+IN_PIECES = {"stream_file_bytes": "0", "small_file_bytes": "0"}
 
 COLUMNS = ("id", "place", "note", "score", "same")
 
@@ -132,3 +138,33 @@ def test_a_reader_that_stops_early_leaves_nothing_on_its_way(in_process: Clients
 
     assert again["id"].to_pylist() == list(range(1_500_000))
     assert sent.sent - before == len(pieces(parquet.metadata, ["id"], range(3), len(data)))
+
+
+def test_a_run_whose_piece_is_refused_changes_nothing(quick_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error comes from a thread to the merge that asks for the piece; nothing is left of it, and the next run does the same work."""
+    table = quick_table()
+    table.cdc([("I", (number, f"name {number}", 1)) for number in range(1000)])
+    table.sync()
+    before = table.rows()
+    monkeypatch.setattr(column_buffers, "READ_AHEAD_BYTES", 1)
+    monkeypatch.setattr(data_file_reader, "FEW_ROWS", 1)
+    table.cdc([("U", (5, "new", 2))])
+    refused: list[int] = []
+    really = RangedFile._get
+
+    def get(file: RangedFile, start: int, stop: int) -> bytes:
+        if threading.current_thread().name.startswith("fetch"):
+            refused.append(start)
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetObject")
+        return really(file, start, stop)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RangedFile, "_get", get)
+        assert table.run(**IN_PIECES) != 0
+    assert refused
+    assert table.rows() == before
+    assert not list(list_open_uploads(table.clients.s3, table.out_path.bucket, table.out_path.key))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("fetch")]
+
+    assert table.run(**IN_PIECES) == 0
+    assert (5, "new", 2) in table.rows()

@@ -28,7 +28,7 @@ from glue_jobs.spark.merge import merge_net_changes
 from glue_jobs.spark.net_changes import OP, POSITION, net_changes
 from glue_jobs.spark.place import Place, Shape
 from tests.spark.lake_values import rows_of
-from tests.spark.row_groups import stored_group
+from tests.spark.row_groups import data_file, stored_group
 
 MIB = 1024 * 1024
 SCHEMA: Schema = (
@@ -60,15 +60,6 @@ def rows(count: int, first: int = 0) -> pa.Table:
     return pa.table(columns, arrow_schema(SCHEMA))
 
 
-def written(tables: list[pa.Table], schema: Schema = SCHEMA, **options: Any) -> bytes:
-    sink = io.BytesIO()
-    writer = DataFileWriter(sink, schema, **options)
-    for table in tables:
-        writer.write(table)
-    writer.close()
-    return sink.getvalue()
-
-
 def pages(data: bytes) -> bytes:
     """All but the footer."""
     return data[: -8 - int.from_bytes(data[-8:-4], "little")]
@@ -78,7 +69,7 @@ def test_the_file_is_the_one_that_arrow_writes(always: None) -> None:
     """Its pages to the byte, and whatever the footer says of rows, columns, statistics and places."""
     tables = [rows(700), rows(1300, 700), rows(50, 2000)]
 
-    ours, arrows = (written(tables, row_group_rows=900, alone=alone) for alone in (True, False))
+    ours, arrows = (data_file(tables, SCHEMA, row_group_rows=900, alone=alone) for alone in (True, False))
 
     assert pages(ours) == pages(arrows)
     said, expected = (pq.read_metadata(io.BytesIO(data)) for data in (ours, arrows))
@@ -92,7 +83,7 @@ def test_encoded_texts_are_written_as_they_are(always: None) -> None:
     place = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int32()), [each, "b", "unused"]) for each in "ac"])
     table = pa.table([pa.array(range(6)), place.cast(ENCODED_TEXT)], ["id", "place"])
 
-    ours, arrows = (written([table], SCHEMA[:2], alone=alone) for alone in (True, False))
+    ours, arrows = (data_file([table], SCHEMA[:2], alone=alone) for alone in (True, False))
 
     assert pages(ours) == pages(arrows)
     assert read_data_file(io.BytesIO(ours)).read()["place"].to_pylist() == ["a", "b", "a", "c", "b", "c"]
@@ -109,7 +100,7 @@ def test_columns_of_all_types_are_written_alike(case: tuple[Schema, list[tuple[A
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("LEAST_BYTES", 0), ("MOST_PART", 1), ("TOGETHER_BYTES", 1)):
             patch.setattr(column_encoding, name, value)
-        ours, arrows = (written([table], schema, row_group_rows=group_rows, alone=alone) for alone in (True, False))
+        ours, arrows = (data_file([table], schema, row_group_rows=group_rows, alone=alone) for alone in (True, False))
 
     assert pages(ours) == pages(arrows)
     assert pq.read_schema(io.BytesIO(ours)) == pq.read_schema(io.BytesIO(arrows))
@@ -117,7 +108,7 @@ def test_columns_of_all_types_are_written_alike(case: tuple[Schema, list[tuple[A
 
 
 def test_they_take_turns_with_arrows_own_row_groups_and_stored_ones(always: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, sink = written([rows(100)], row_group_rows=50), io.BytesIO()
+    source, sink = data_file([rows(100)], SCHEMA, row_group_rows=50), io.BytesIO()
     monkeypatch.setattr(column_encoding, "LEAST_BYTES", rows(40).nbytes)
     writer = DataFileWriter(sink, SCHEMA, row_group_rows=50, alone=True)
     writer.write(rows(50))
@@ -144,7 +135,7 @@ def test_the_size_on_the_way_is_guessed_as_of_other_rows(always: None) -> None:
         writer.abort()
 
     assert sizes[0] == pytest.approx(sizes[1], rel=0.02)
-    assert sizes[0] > len(pages(written([rows(1000)])))
+    assert sizes[0] > len(pages(data_file([rows(1000)], SCHEMA)))
 
 
 def test_an_aborted_writer_writes_nothing_more(always: None) -> None:

@@ -18,7 +18,7 @@ from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_file_reader import read_columns, read_data_file, read_rows
 from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.encoded_texts import ENCODED_TEXT, decoded, decoded_bytes_of, encoded_columns, encoded_like, with_one_dictionary
-from tests.spark.row_groups import stored_group
+from tests.spark.row_groups import data_file, stored_group
 
 SCHEMA: Schema = (Column("id", "bigint"), Column("state", "string"), Column("note", "string"), Column("data", "binary"))
 STATES = ["NEW", "PAID", None, "Ünïcödé", ""]
@@ -37,12 +37,7 @@ def _rows(first: int = 0, states: list[str | None] = STATES, rows: int = ROWS) -
 
 
 def _file(*tables: pa.Table, **options: Any) -> bytes:
-    sink = io.BytesIO()
-    writer = DataFileWriter(sink, SCHEMA, **options)
-    for table in tables:
-        writer.write(table)
-    writer.close()
-    return sink.getvalue()
+    return data_file(tables, SCHEMA, **options)
 
 
 def _encoded(data: bytes, streamed: bool = True) -> pq.ParquetFile:

@@ -231,7 +231,7 @@ def test_no_label_of_the_chart_runs_under_its_bar() -> None:
     assert max(len(contender(name).title) for name in NAMES) * 7 <= LABELS
 
 
-@pytest.mark.parametrize("page", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", sorted(RESULTS.rglob("*.json")), ids=lambda path: str(path.relative_to(RESULTS).with_suffix("")))
 def test_the_committed_pages_are_made_of_their_json(page: Path, tmp_path: Path) -> None:
     """`python -m benchmarks.peers --render` would change nothing: what the code makes of the outcomes is what readers see."""
     (tmp_path / page.name).write_text(page.read_text())

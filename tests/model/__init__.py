@@ -216,7 +216,7 @@ Each rule in its own words, and the code that keeps it:
 
 Not modelled, because it is about clocks, sizes or settings, and tested elsewhere:
 the watch of a held lease, and that one that is renewed is left alone (tests/protocol/test_lease.py); that the deadline stops every
-kind of write and each retry (tests/aws/test_clients.py, tests/protocol/test_lease.py); MaxRetries 0 (tests/local/test_embedded.py; a
+kind of write and each retry (tests/aws/test_deadline.py, tests/protocol/test_lease.py); MaxRetries 0 (tests/local/test_embedded.py; a
 retry would be one run more, and those are modelled); pages and retries of DeleteObjects (tests/aws/test_objects.py,
 tests/aws/test_hide_matrix.py); an item that went back behind its records (tests/protocol/test_state_went_back.py). That a reader never
 converges can't matter here: a zombie, which may do so at any time, does no harm. S3's refusal of what was signed 15 minutes before is

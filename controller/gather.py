@@ -267,7 +267,14 @@ def _read_item(item: dict[str, Any], is_new: bool) -> Facts:
 
 
 def _check_key(key: str, path: TablePath) -> None:
-    """Refuse an item whose key is another spelling of its table's path: jobs look for the path, and would never find the item."""
+    """Refuse an item whose key is another spelling of its table's path, since jobs look for the path and would never find the item, or that
+    would be taken for the paths of two tables there."""
+    if "," in key:
+        raise UsageError(
+            f"a table's path can't hold a comma, which separates the paths in a job's arguments; found: {key!r}",
+            "bad-path",
+            "delete this item; have DMS write the table to a folder without a comma, by a mapping rule that renames it",
+        )
     if key != str(path):
         raise UsageError(
             f"the key of an item is another spelling of its table's path; expected: {str(path)!r}; found: {key!r}",
@@ -309,11 +316,9 @@ def set_of(facts: Iterable[Facts]) -> list[Facts]:
 
 
 def _in_scope(fact: Facts, scope: RawScope | None) -> bool:
-    """Tables of the scope and those without a source, which no scope is of; of others only those with an unfinished step, which any run
-    may finish."""
-    if fact.state is None or scope is None or not fact.state.has_source:
-        return True
-    return _has(scope, fact.state) or bool(fact.state.publishing or fact.state.catalog_pending)
+    """Tables of the scope and those without a source, which no scope is of. Of another one's not even what is unfinished: a run of ours
+    would enter the table in our database, and go on with its files."""
+    return fact.state is None or _has(scope, fact.state)
 
 
 def _has(scope: RawScope | None, state: TableState) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import PurePath
 from typing import Any
 
 from controller.gather import Facts, Gathered
@@ -109,17 +111,26 @@ def plan_one(fact: Facts, now: datetime, limits: Limits) -> TablePlan:
     if fact.problem is not None or fact.state is None:
         problem = Problem.of(fact.problem or DmslakeError("the item could not be read"))
         return replace(base, reason=problem.message, problem=problem)
-    action, held_back = both_actions(fact.state, fact, now, limits)
-    is_kept_up = fact.state.active and not fact.state.paused
+    try:
+        return _planned(base, fact, fact.state, now, limits)
+    except Exception as error:  # noqa: BLE001 - one table's failure becomes its own report, the others go on
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        found = f"{type(error).__name__} in {PurePath(place.filename).name}, line {place.lineno}: {error}"[:900]
+        return replace(base, reason=found, problem=Problem("unexpected", found, "an error of dmslake, which stops this table: report it"))
+
+
+def _planned(base: TablePlan, fact: Facts, state: TableState, now: datetime, limits: Limits) -> TablePlan:
+    action, held_back = both_actions(state, fact, now, limits)
+    is_kept_up = state.active and not state.paused
     return replace(
         base,
         **_in_words(action),
-        job=job_of(_behind_catalog(fact.state, action, held_back)),
+        job=job_of(_behind_catalog(state, action, held_back)),
         pending_bytes=pending_bytes(fact, held_back),
-        lag_seconds=lag_seconds(fact.state, fact.listing.cdc, held_back) if is_kept_up else None,
+        lag_seconds=lag_seconds(state, fact.listing.cdc, held_back) if is_kept_up else None,
         problem=Problem(action.by.code, action.by.message, action.by.todo) if isinstance(action, Stopped) else None,
-        lease=(fact.state.lease_owner, fact.state.lease_beat),
-        has_key=fact.state.has_key,
+        lease=(state.lease_owner, state.lease_beat),
+        has_key=state.has_key,
     )
 
 
@@ -194,7 +205,8 @@ def pack_runs(tables: Iterable[TablePlan], limits: Limits, arguments: tuple[tupl
     """The runs for the tables that have a job, each run with the same `arguments`.
 
     The rule: a table smaller than `small_table_bytes` with at most `packed_pending_bytes` waiting shares a run with others of the same
-    job, until the run has `packed_run_bytes` waiting or `packed_run_tables` tables. Any other table has a run of its own.
+    job, until the run has `packed_run_bytes` waiting or `packed_run_tables` tables. Any other table has a run of its own; so has one whose
+    lease is still held: what killed the run that took it may do so again, and would keep the tables behind it from their turn each time.
     First LoadInitial, then LoadIncremental, then Rollback; of a job, runs with the most bytes first, because they end last.
     """
     runs: list[PlannedRun] = []
@@ -212,7 +224,8 @@ def pack_runs(tables: Iterable[TablePlan], limits: Limits, arguments: tuple[tupl
 
 def is_small(table: TablePlan, limits: Limits) -> bool:
     """Whether a table may share a run."""
-    return table.table_bytes < limits.small_table_bytes and table.pending_bytes <= limits.packed_pending_bytes
+    is_left = bool(table.lease[0])
+    return not is_left and table.table_bytes < limits.small_table_bytes and table.pending_bytes <= limits.packed_pending_bytes
 
 
 def find_clashes(facts: Sequence[Facts], siblings: Sequence[Facts] = (), others: Sequence[TableState] = ()) -> dict[str, Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Union
 
 from glue_jobs.core.raw_names import RawFile
@@ -40,6 +40,7 @@ class TakeLoad:
     gone: files of the same load, and CDC files that were applied since, that are no longer there. All are from before its files were
     written; which of them belong to the load is known when it is read (`check_gone`). left_out: those of the new generation.
     passed: CDC files that a person skipped by the cursor, and no change has noted yet; of a load of the same files they stay skipped.
+    cdc: all that were listed; which of them belong to the load is known when it is read (`load_start`).
     """
 
     files: tuple[RawFile, ...]
@@ -48,6 +49,7 @@ class TakeLoad:
     gone: tuple[Input, ...] = ()
     left_out: tuple[Input, ...] = ()
     passed: tuple[RawFile, ...] = ()
+    cdc: tuple[RawFile, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Limits:
         10.0,
         "minutes",
         "taken off the first load file's time where the load has no timestamp column, or none that can be right; of a first load, off its"
-        " least commit time",
+        " least commit time; of a reload, how long before that a CDC file may have been begun that was written after it",
     )
     batch_files: int = _limit(1000, "files", "CDC files in one change, at most")
     batch_bytes: int = _limit(

@@ -16,7 +16,7 @@ from glue_jobs.core.snapshot import Snapshot, loads_again
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import input_of
 
-_CLEARLY = timedelta(hours=1)  # a CDC file is written within its task's batch interval
+CLEARLY = timedelta(hours=1)  # a CDC file is written within its task's batch interval
 
 
 def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
@@ -29,7 +29,7 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
         is_other = _is_other_load(snapshot, loads)
         if is_other and not asked:
             _check_no_copy(state, snapshot, listing, loads, limits)
-        return TakeLoad(loads, is_other, "the first load", left_out=left_out)
+        return TakeLoad(loads, is_other, "the first load", left_out=left_out, cdc=listing.cdc)
     if not fresh and not asked:
         return None
     if not loads:
@@ -37,8 +37,7 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
     reason = "a person asked for it" if asked else f"{len(fresh)} load file(s) are new or changed, first {fresh[0].base}"
     quiet = timedelta(minutes=limits.load_quiet_minutes if state.load_quiet_minutes is None else state.load_quiet_minutes)
     newest = max(file.modified for file in loads)
-    # Transaction files say nothing: other tables' changes are in them too.
-    if now - newest < quiet and not any(file.modified > newest for file in listing.cdc if not is_transactions(file.key)):
+    if now - newest < quiet and not _is_followed(min(file.modified for file in fresh or loads), newest, listing.cdc):
         return Rest(
             "reload-waits",
             f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file follows it",
@@ -48,7 +47,23 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
     is_again = _is_again(snapshot, loads)
     gone = _gone(state, snapshot, listing) if is_again else ()
     check_gone(state, snapshot, gone, written_at(snapshot, loads).strftime(DIGITS))
-    return TakeLoad(loads, True, reason, gone, left_out, passed_by_cursor(state, snapshot, listing.cdc, limits) if is_again else ())
+    passed = passed_by_cursor(state, snapshot, listing.cdc, limits) if is_again else ()
+    return TakeLoad(loads, True, reason, gone, left_out, passed, listing.cdc)
+
+
+def _is_followed(first: datetime, newest: datetime, cdc: Sequence[RawFile]) -> bool:
+    """Whether a CDC file came after the load files, of which the first and the newest are of these times: a task brings a table's changes
+    when it has loaded it, so the load is over. Not where a CDC file was open while a load file was written: it is another task's.
+    Transaction files say nothing: other tables' changes are in them too."""
+    until, follows = newest.strftime(DIGITS), False
+    for file in cdc:
+        if file.modified <= first or is_transactions(file.key):
+            continue
+        name = cdc_name(file.key)
+        if name and name.digits < until and file.modified <= name.time + CLEARLY:  # not a copy
+            return False
+        follows = follows or file.modified > newest
+    return follows
 
 
 def left_out_loads(state: TableState, snapshot: Snapshot, listing: RawListing) -> tuple[Input, ...]:
@@ -151,7 +166,7 @@ def _check_no_copy(state: TableState, snapshot: Snapshot, listing: RawListing, l
     if snapshot.timestamp_column or state.timestamp_column:
         return
     since = written_at(snapshot, loads) - timedelta(minutes=limits.load_start_margin_minutes)
-    old = (since - _CLEARLY).strftime(DIGITS)
+    old = (since - CLEARLY).strftime(DIGITS)
     young = (file for file in listing.cdc if file.modified >= since and (file.key in snapshot.applied or file.key in snapshot.awaited))
     found = next((file for file in young if (name := cdc_name(file.key)) and name.digits < old), None)
     if found is None:

@@ -248,6 +248,7 @@ def _merge(engines: Engines, place: Place, task: Task, shape: Shape, heads: Sequ
         ignored = int((~inserts).sum())
         rows = rows.filter(pa.array(inserts))
     net = net_changes(rows, shape)
+    del rows  # nearly all of them stand in it, a second time
     impacted = candidates(net, files, rewrite_all)
     found = Search(tuple(impacted)) if rewrite_all else search(place, net, impacted)
     engine = engines.for_files(sum(file.size_bytes for file in found.files), input_bytes)

@@ -40,7 +40,7 @@ from glue_jobs.spark.row_changes import row_changes
 from glue_jobs.spark.side_by_side import in_order
 from glue_jobs.spark.staged_rows import attached
 from glue_jobs.spark.stored_groups import StoredGroup
-from glue_jobs.spark.write_files import WriteOptions, give_up, write_tables
+from glue_jobs.spark.write_files import WriteOptions, give_up, given_up_on_error, write_tables
 
 
 def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, *, staged_rows: int = 0) -> Work:
@@ -137,7 +137,8 @@ def rewrite(engine: Engine, place: Place, plan: ApplyPlan) -> list[DataFile]:
     added = chain(engine.map(_RewriteTask(place, plan.shape, shared), bins))
     homeless = homes < 0
     new = [_NewFile(values, np.flatnonzero(homeless & (codes == code))) for code, values in enumerate(partitions)]
-    return added + chain(engine.map(_NewFileTask(place, plan.shape, shared), [task for task in new if len(task.rows)]))
+    with given_up_on_error(place, added):
+        return added + chain(engine.map(_NewFileTask(place, plan.shape, shared), [task for task in new if len(task.rows)]))
 
 
 def _homes(plan: ApplyPlan, written: pa.Table, key_of: Places, small_bytes: int) -> tuple[Places, list[PartitionValues], Places]:

@@ -58,6 +58,15 @@ def arrow_schema(schema: Schema, encoded: frozenset[str] = frozenset()) -> pa.Sc
     return pa.schema([(column.name, ENCODED_TEXT if column.name in encoded else to_arrow(column.type)) for column in schema])
 
 
+def least_row_bytes(schema: Schema) -> int:
+    """Bytes that a row takes in memory at least: those of null in every column."""
+    return sum(_least_bits(field.type) for field in arrow_schema(schema)) // 8
+
+
+def _least_bits(arrow_type: pa.DataType) -> int:
+    return 32 if pt.is_string(arrow_type) or pt.is_binary(arrow_type) else int(arrow_type.bit_width)
+
+
 def lake_type_of(arrow_type: pa.DataType) -> str | None:
     """The lake's type for an Arrow type, or None if the lake can't hold it."""
     return lake_type(str(arrow_type.value_type if pt.is_dictionary(arrow_type) else arrow_type))

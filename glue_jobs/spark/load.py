@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 
 import pyarrow as pa
 
 from glue_jobs.aws.objects import list_files
 from glue_jobs.core.actions import TakeLoad
 from glue_jobs.core.errors import blocked
-from glue_jobs.core.load_plan import check_gone, written_at
+from glue_jobs.core.load_plan import check_gone
+from glue_jobs.core.load_start import load_start
 from glue_jobs.core.partitioning import check_partitioning
-from glue_jobs.core.raw_names import DIGITS, cdc_name
+from glue_jobs.core.raw_names import cdc_name
 from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Counts, Generation, Input
 from glue_jobs.core.schema_change import reconcile
@@ -55,7 +56,8 @@ def load_table(engines: Engines, place: Place, task: Task, action: TakeLoad) -> 
     check_partitioning(state.partitioning, schema, str(state.path))
     shape = Shape(str(state.path), schema, state.primary_key, state.partitioning, state.empty_partition.lower() == "null")
     timestamp, first_time = find_timestamp(engine, place, state.timestamp_column, heads)
-    cdc_from = _cdc_from(place, task, action, first_time)
+    margin = timedelta(minutes=place.limits.load_start_margin_minutes)
+    cdc_from = load_start(state, snapshot, action, first_time, margin)
     check_gone(state, snapshot, action.gone, cdc_from)
     sources = tuple(UnitSource(unit) for head in heads for unit in units_of(head))
     plan = TablePlan(sources, True, expected_bytes(place, shape, heads), sum(head.rows for head in heads), by_key=True)
@@ -138,29 +140,3 @@ def foreign_files(place: Place, task: Task) -> tuple[str, ...]:
             "out_path to another folder, on a deployed stack one below its LakeLocation",
         )
     return tuple(file.key[len(lake.key) :] for file in found)
-
-
-def _cdc_from(place: Place, task: Task, action: TakeLoad, first_time: str) -> str:
-    """The digits of the first CDC name that belongs to the load, '' for all: from its least commit time, else, for a reload, its first
-    file's time less a margin.
-
-    A commit time later than that file is none: what is taken for it may be another text with times in it, and files would be left out.
-    A first load goes by its commit times alone, less the margin: where a raw folder was copied, all CDC names are from before the files'
-    times. One whose changes come in transaction files is as a reload: their folder is older than the table.
-    """
-    written = written_at(task.snapshot, action.files)
-    margin = timedelta(minutes=place.limits.load_start_margin_minutes)
-    digits = "".join(char for char in first_time[:19] if char.isdigit())
-    is_time = bool(digits) and digits <= written.strftime(DIGITS)
-    if action.reload or task.state.cdc_path:
-        return digits if is_time else (written - margin).strftime(DIGITS)
-    return task.snapshot.generation.cdc_from or (_earlier(digits, margin) if is_time else "")
-
-
-def _earlier(digits: str, margin: timedelta) -> str:
-    """The digits of the time that is earlier by the margin, '' where there is none: a source may have the year 0."""
-    try:
-        start = datetime.strptime(digits, DIGITS).replace(tzinfo=timezone.utc) - margin
-    except (ValueError, OverflowError):
-        return ""
-    return start.strftime(DIGITS) if start.year >= 1000 else ""

@@ -26,7 +26,7 @@ from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.row_balance import check_balance
 from glue_jobs.spark.taken_up import new_rows, options_of, taken_up
-from glue_jobs.spark.write_files import WriteOptions, write_tables
+from glue_jobs.spark.write_files import WriteOptions, given_up_on_error, write_tables
 
 ROWS_PER_INSERT_TASK = 1_000_000
 
@@ -85,7 +85,9 @@ def merge_net_changes(
     inserts += _rewrites_of_idle_absorbers(results, absorbers, used, rewrite_all)
     useful = found.is_useful(sum(1 for result in results if len(result.hits)))
     noting = replace(found.noting(len(inserts)), known={}) if useful else Noting()
-    written = [group.written for group in done] + engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
+    written = [group.written for group in done]
+    with given_up_on_error(place, chain(each.files for each in written)):
+        written += engine.map(_InsertRun(place, shape, shared, renames, noting), inserts)
     engine.drop(shared)  # a backlog has many batches, and a node one disk
     merged = replace(_outcome(net, results, inserts, written, useful), details=_of_tidied(tidied, done))
     _check(place, shape, files, results, inserts, merged)

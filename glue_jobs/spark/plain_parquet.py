@@ -57,7 +57,7 @@ class PlainParquet(pq.ParquetFile):
 
     def _as_stored(self, rows: Any) -> Any:
         """The rows, a table or a batch, in the types of `schema_arrow`."""
-        if not self._plain:
+        if not self._plain or not rows.num_columns:  # of no column there are rows all the same, which only it knows
             return rows
         schema = self._plain_schema(rows.schema)
         columns = [_as_stored(column, kind) for column, kind in zip(rows.columns, schema.types, strict=True)]

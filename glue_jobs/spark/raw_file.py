@@ -20,7 +20,7 @@ from glue_jobs.core.raw_reading import Reading
 from glue_jobs.core.record import Input
 from glue_jobs.core.schema import Schema, with_said_booleans
 from glue_jobs.core.work import input_of
-from glue_jobs.spark.arrow_types import LostDigits, to_arrow
+from glue_jobs.spark.arrow_types import LostDigits, least_row_bytes, to_arrow
 from glue_jobs.spark.csv_bytes import CsvFile
 from glue_jobs.spark.csv_files import CsvHead, csv_excluded, read_csv, scan_csv
 from glue_jobs.spark.dms_files import DmsSchema, dms_schema, open_dms, read_dms, refuse_reserved, valued_images
@@ -65,8 +65,8 @@ class RawHead:
     @property
     def size_bytes(self) -> int:
         """The file's, or, where it is packed better than files usually are, what it would have if it were not: by this one knows what its
-        rows weigh in memory."""
-        return max(self.file.size, self.unpacked_bytes // DECODED_RATIO)
+        rows weigh in memory. There a null takes as much as a value."""
+        return max(self.file.size, max(self.unpacked_bytes, self.rows * least_row_bytes(self.schema.columns)) // DECODED_RATIO)
 
     def input(self) -> Input:
         return input_of(self.file, self.rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -160,6 +160,16 @@ def give_up(place: Place, files: Iterable[DataFile]) -> None:
     for file in files:
         with contextlib.suppress(Exception):
             abort_files(place, [file])
+
+
+@contextlib.contextmanager
+def given_up_on_error(place: Place, files: Iterable[DataFile]) -> Iterator[None]:
+    """Files of a step that is over are given up where the next one fails: nobody else knows of their uploads."""
+    try:
+        yield
+    except BaseException:
+        give_up(place, files)
+        raise
 
 
 def abort_all(writers: Iterable[FileWriter]) -> None:

@@ -395,13 +395,14 @@ def test_one_tables_failure_is_its_own(world: World) -> None:
 
 
 def test_items_outside_of_the_scope_are_left_alone(world: World) -> None:
-    """Another controller's tables are in the same state table; only an unfinished step of theirs is taken up."""
+    """Another controller's tables are in the same state table. What a run of theirs left unfinished is theirs to finish: ours would enter
+    the table in our database, and go on with its files."""
     other = replace(ORDERS, prefix="elsewhere/shop/")
     unfinished = replace(STORES, prefix="elsewhere/shop/")
     world.put_item(other)
-    world.put_loaded(unfinished, LOAD, CatalogPending=HEAD)
+    world.put_loaded(unfinished, LOAD, CatalogPending=HEAD, Publishing=HEAD)
 
-    assert [fact.path for fact in look(world).tables] == [str(unfinished)]
+    assert look(world).tables == ()
     assert [fact.path for fact in look(world, everything=True).tables] == [str(other), str(unfinished)]
 
 
@@ -436,7 +437,7 @@ def test_a_table_outside_of_the_scope_may_have_the_same_catalog_name(world: Worl
 
     assert [str(state.path) for state in gathered.others] == [str(US)]
     assert [table.action for table in plan_run(gathered).tables] == ["load"]
-    # Nor does it become one of this scope by an unfinished step, which any run may finish.
+    # Nor does it become one of this scope by an unfinished step.
     world.table.set_attributes(str(US), {"CatalogPending": HEAD})
     for question in ({"keys": (str(ORDERS),)}, {"everything": True, "keys": (str(ORDERS),)}):
         gathered = look(world, **question)
@@ -480,6 +481,20 @@ def test_an_item_that_is_gone_is_no_error_where_no_person_named_it(world: World)
 
     assert [(fact.path, fact.problem.code if fact.problem else "") for fact in found] == [("junk", "bad-path"), (str(ORDERS), "")]
     assert found[1].snapshot.change == HEAD
+
+
+def test_an_item_whose_path_has_a_comma_is_refused(world: World) -> None:
+    """It would be taken for two paths, and no table of the run that it shares would have its turn."""
+    key = "raw-bucket/dms/shop/a,b/"
+    world.put_raw(ORDERS, LOAD)
+    world.put_item(ORDERS)
+    world.table.create({"path": key, "ActiveFlag": "true", "PrimaryKey": "id", "out_path": "s3://lake-bucket/lake/shop/a,b/"})
+
+    plan = plan_run(look(world))
+
+    codes = {table.path: table.problem.code if table.problem else "" for table in plan.tables}
+    assert codes == {key: "bad-path", str(ORDERS): ""}
+    assert [run.paths for run in plan.runs] == [(str(ORDERS),)]
 
 
 @pytest.mark.parametrize("key", ["raw-bucket/dms/shop/orders", "s3://raw-bucket/dms/shop/orders/", " raw-bucket/dms/shop/orders/ "])

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller import plan as plan_module
 from controller.gather import Facts
 from controller.plan import LOAD_INCREMENTAL, LOAD_INITIAL, TablePlan, find_clashes, is_small, pack_runs, plan_run
+from glue_jobs.core.actions import Action
 from glue_jobs.core.errors import ConfigurationError, blocked
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.paths import TablePath
+from glue_jobs.core.state import TableState
 from tests.controller.world import facts, gathered, raw_file, table_path
 
-ORDERS = table_path()
+ORDERS, STORES = table_path(), table_path("stores")
 LOAD = raw_file(ORDERS, "LOAD00000001.parquet", 1000)
 LOAD_AGAIN = raw_file(ORDERS, "LOAD00000002.parquet")
 CDC = [raw_file(ORDERS, f"20240501-0{hour}0000000.parquet", 10 + hour) for hour in range(1, 6)]
@@ -92,6 +97,25 @@ def test_unreadable_table_is_a_problem_of_its_own() -> None:
     assert [run.paths for run in plan.runs] == [(str(ORDERS),)]
 
 
+def test_what_nobody_foresaw_of_one_table_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its plan is an error that says what, and where."""
+    planned = plan_module.plan_table
+
+    def fails(state: TableState, *given: Any) -> Action:
+        if state.path == STORES:
+            raise KeyError("nobody thought of that")
+        return planned(state, *given)
+
+    monkeypatch.setattr(plan_module, "plan_table", fails)
+    plan = plan_run(gathered(facts(ORDERS, LOAD), facts(STORES, LOAD)))
+
+    said = {table.path: (table.problem.code, table.problem.message) if table.problem else None for table in plan.tables}
+    assert said[str(ORDERS)] is None
+    assert said[str(STORES)][0] == "unexpected"
+    assert re.fullmatch(r"KeyError in test_plan\.py, line \d+: 'nobody thought of that'", said[str(STORES)][1])
+    assert [run.paths for run in plan.runs] == [(str(ORDERS),)]
+
+
 def test_loads_come_first_and_large_before_small() -> None:
     """LoadInitial's runs come before LoadIncremental's; of one job the largest first."""
     paths = [table_path(name) for name in ("a", "b", "c", "d")]
@@ -140,6 +164,16 @@ def test_packing(tables: list[TablePlan], run_bytes: int, run_tables: int, pendi
             assert all(is_small(member, limits) for member in members)
             assert run.pending_bytes <= run_bytes
             assert len(members) <= run_tables
+
+
+def test_a_table_whose_lease_a_dead_run_left_is_alone() -> None:
+    """What killed that run may do so again: the other tables of it have their turn."""
+    left = {"b": ("owner", 7), "d": ("owner", 0)}
+    tables = [TablePlan(f"bucket/s/{name}/", "apply", job=LOAD_INCREMENTAL, lease=left.get(name, ("", 0))) for name in "abcde"]
+
+    runs = pack_runs(tables, Limits())
+
+    assert sorted("".join(path[-2] for path in run.paths) for run in runs) == ["ace", "b", "d"]
 
 
 @given(planned())

@@ -226,6 +226,28 @@ def test_a_reload_without_load_files_is_refused(snapshot: Snapshot) -> None:
     assert stopped(plan(snapshot, cdc(1), Request="reload")) == "no-load-files"
 
 
+@pytest.mark.parametrize("loads", [1, 3])
+def test_a_reload_waits_beside_a_task_of_changes(loads: int) -> None:
+    """One task loads, another one goes on bringing changes: that a CDC file follows says nothing. It shows by one that was open when a load
+    file was written; a copied one tells nothing, and when it is quiet the load is taken."""
+    files = [load(number, etag="new", modified=FRESH + timedelta(minutes=number)) for number in range(1, loads + 1)]
+    newest = files[-1].modified
+
+    def written(begun: timedelta, modified: datetime) -> RawFile:
+        return RawFile(f"{FOLDER}{newest + begun:%Y%m%d-%H%M%S}000.parquet", 10, "e", modified)
+
+    second, hour = timedelta(seconds=1), timedelta(hours=1)
+    follows = written(second, newest + 30 * second)
+    beside = written(-30 * second, newest + second)
+    copied = written(-2 * hour, newest + second)
+
+    assert isinstance(plan(loaded(), *files, follows), TakeLoad)
+    assert isinstance(plan(loaded(), *files, copied, follows), TakeLoad)
+    assert rest(plan(loaded(), *files, beside, follows)) == "reload-waits"
+    assert rest(plan(loaded(), *files, beside)) == "reload-waits"
+    assert isinstance(plan(loaded(), *files, beside, follows, now=newest + timedelta(minutes=15)), TakeLoad)
+
+
 LATER = 60 * 31  # minutes: named an hour after the load's files were written
 TWO = [load(1), load(2)]
 

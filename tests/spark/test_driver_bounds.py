@@ -6,6 +6,7 @@ import gzip
 import hashlib
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pytest
 
 from tests.spark.csv_texts import csv_text
@@ -70,3 +71,24 @@ def test_a_load_counts_as_what_its_rows_weigh(spark_table: MakeTable, most: str,
 
     assert table.head().details["engine"] == engine
     assert sorted(table.rows()) == rows
+
+
+def test_a_null_takes_as_much_memory_as_a_value(spark_table: MakeTable) -> None:
+    """A purge of rows with many columns: the file has little more than the keys, and in memory each row has all columns."""
+    columns = pa.schema([("id", pa.int64()), *((f"amount{number}", pa.decimal128(38, 10)) for number in range(40))])
+    nulls = [None] * 40
+    table = spark_table(columns)
+    table.load([(number, *nulls) for number in range(3000)])
+    assert table.run("LoadInitial") == 0, table.last_run()
+    key = table.cdc([("D", (number, *nulls)) for number in range(2999)])
+    size = table.clients.s3.head_object(Bucket=table.path.bucket, Key=key)["ContentLength"]
+    weight = 2999 * (8 + 40 * 16) // 4
+    assert size * 4 < weight
+
+    assert table.run(driver_bytes=size * 4, driver_file_bytes=1_000_000_000) == 0, table.last_run()
+
+    assert table.head().details["engine"] == "spark"
+    assert [row[0] for row in table.rows()] == [2999]
+    table.cdc([("D", (2999, *nulls))])
+    assert table.run(driver_bytes=size * 4, driver_file_bytes=1_000_000_000) == 0, table.last_run()
+    assert table.head().details["engine"] == "driver"

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from glue_jobs.spark import merge_file, open_file
+from glue_jobs.spark import merge, merge_file, open_file
 from glue_jobs.spark.data_file_reader import read_rows
 from glue_jobs.spark.net_changes import NetChanges
 from tests.work_tables import MakeTable
@@ -70,3 +70,24 @@ def test_a_piece_that_fails_ahead_of_its_turn_leaves_nothing_behind(new_table: M
     assert table.visible() == before
     table.sync()
     assert sorted(row for row in table.rows() if row[1] == "changed") == [(number, "changed", 0) for number in (3, 100, 190)]
+
+
+def test_a_last_step_that_fails_leaves_nothing_of_the_steps_before(new_table: MakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New rows are written when the files are: if that fails, nobody else knows of their uploads. The next run takes the batch."""
+    table = new_table()
+    table.load([(number, "x", 0) for number in range(20)])
+    table.sync()
+    before = table.visible()
+    table.cdc([("U", (3, "changed", 0)), ("I", (100, "new", 0))])
+
+    def fails(run: Any, task: Any) -> Any:
+        raise OSError("the connection was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(merge._InsertRun, "__call__", fails)
+        assert table.run(small_file_bytes="0") != 0
+
+    assert table.open_uploads() == []
+    assert table.visible() == before
+    table.sync()
+    assert sorted(row for row in table.rows() if row[1] != "x") == [(3, "changed", 0), (100, "new", 0)]

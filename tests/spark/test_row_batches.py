@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,14 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from glue_jobs.core.actions import TakeLoad
 from glue_jobs.core.errors import TableBlocked
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.raw_names import RawFile
-from glue_jobs.core.record import DataFile, Generation
+from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column
-from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.spark import key_columns, load, open_file, row_balance, row_batches, side_by_side
+from glue_jobs.spark import key_columns, open_file, row_balance, row_batches, side_by_side
 from glue_jobs.spark.condition import filtered
 from glue_jobs.spark.data_file_reader import read_data_file, read_rows
 from glue_jobs.spark.data_file_writer import ROW_GROUP_BYTES, DataFileWriter
@@ -238,30 +234,3 @@ def test_a_data_file_needs_a_column() -> None:
     """Of none the rows would not be counted."""
     with pytest.raises(ValueError, match="a data file needs a column"):
         DataFileWriter(io.BytesIO(), ())
-
-
-@pytest.mark.parametrize(
-    ("first_time", "digits", "of_first_load"),
-    [
-        ("2024-05-01 11:00:03.5", "20240501110003", "20240501105003"),
-        ("2024-05-01 11:59:30", "20240501115930", "20240501114930"),
-        ("2024-05-01 12:00:01", "20240501115000", ""),
-        ("2031-01-01 00:00:00", "20240501115000", ""),
-        ("0000-00-00 00:00:00", "00000000000000", ""),
-        ("0001-01-01 00:00:00", "00010101000000", ""),
-        ("0998-01-01 00:00:00", "09980101000000", ""),
-        ("", "20240501115000", ""),
-    ],
-)
-def test_a_load_leaves_no_file_out_for_a_time_to_come(first_time: str, digits: str, of_first_load: str) -> None:
-    """A text column may hold times of the future, and look like the commit time. A first load goes by no file's time."""
-    noon = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
-    files = [RawFile("LOAD00000002.parquet", 1, "e", noon + timedelta(hours=1)), RawFile("LOAD00000001.parquet", 1, "e", noon)]
-    place: Any = SimpleNamespace(limits=SimpleNamespace(load_start_margin_minutes=10))
-
-    found = []
-    for is_reload, cdc_path, known in ((True, "", ""), (False, "s3://raw/changes/", ""), (False, "", ""), (False, "", "2023")):
-        task: Any = SimpleNamespace(state=SimpleNamespace(cdc_path=cdc_path), snapshot=Snapshot(generation=Generation(1, (), known)))
-        found.append(load._cdc_from(place, task, TakeLoad(tuple(files), is_reload, ""), first_time))
-
-    assert found == [digits, digits, of_first_load, "2023"]

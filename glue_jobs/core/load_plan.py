@@ -10,13 +10,13 @@ from glue_jobs.core.actions import Action, Rest, TakeLoad
 from glue_jobs.core.batch_plan import passed_by_cursor
 from glue_jobs.core.errors import blocked
 from glue_jobs.core.limits import Limits
-from glue_jobs.core.raw_names import DIGITS, CdcName, RawFile, RawListing, cdc_name, is_ahead, is_transactions
+from glue_jobs.core.raw_names import DIGITS, WRITTEN_WITHIN, CdcName, RawFile, RawListing, cdc_name, is_ahead, is_transactions
 from glue_jobs.core.record import MODIFIED, Generation, Input
 from glue_jobs.core.snapshot import Snapshot, loads_again
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import input_of
 
-CLEARLY = timedelta(hours=1)  # a CDC file is written within its task's batch interval
+_CLEARLY = timedelta(hours=1)  # a CDC file is written within its task's batch interval
 
 
 def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
@@ -60,7 +60,7 @@ def _is_followed(first: datetime, newest: datetime, cdc: Sequence[RawFile]) -> b
         if file.modified <= first or is_transactions(file.key):
             continue
         name = cdc_name(file.key)
-        if name and name.digits < until and file.modified <= name.time + CLEARLY:  # not a copy
+        if name and name.digits < until and file.modified <= name.time + WRITTEN_WITHIN:  # not a copy
             return False
         follows = follows or file.modified > newest
     return follows
@@ -166,7 +166,7 @@ def _check_no_copy(state: TableState, snapshot: Snapshot, listing: RawListing, l
     if snapshot.timestamp_column or state.timestamp_column:
         return
     since = written_at(snapshot, loads) - timedelta(minutes=limits.load_start_margin_minutes)
-    old = (since - CLEARLY).strftime(DIGITS)
+    old = (since - _CLEARLY).strftime(DIGITS)
     young = (file for file in listing.cdc if file.modified >= since and (file.key in snapshot.applied or file.key in snapshot.awaited))
     found = next((file for file in young if (name := cdc_name(file.key)) and name.digits < old), None)
     if found is None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 
 from glue_jobs.core.actions import TakeLoad
-from glue_jobs.core.load_plan import CLEARLY, written_at
-from glue_jobs.core.raw_names import DIGITS, RawFile, cdc_name
+from glue_jobs.core.load_plan import written_at
+from glue_jobs.core.raw_names import DIGITS, WRITTEN_WITHIN, RawFile, cdc_name
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 
@@ -48,7 +48,7 @@ def _with_open_file(start: str, cdc: Iterable[RawFile], margin: timedelta) -> st
         name = cdc_name(file.key)
         if name is None or not least <= name.digits < start:
             continue
-        if began <= file.modified <= name.time + CLEARLY:
+        if began <= file.modified <= name.time + WRITTEN_WITHIN:
             first = min(first, name.digits)
         else:
             closed = max(closed, name.digits)

@@ -25,13 +25,16 @@ from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import Engine, Engines, Shared, chain
 from glue_jobs.spark.history_files import Edits, Numbered, is_open, open_files, versions, with_keys, write_rows
 from glue_jobs.spark.key_index import KeyIndex
+from glue_jobs.spark.key_moves import void_moves
 from glue_jobs.spark.locate import GivenKeys, packed, unpack_keys
+from glue_jobs.spark.net_changes import DELETE as GONE
+from glue_jobs.spark.net_changes import MOVES_OUT, moves_of
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import UNIT_BYTES
 from glue_jobs.spark.replay_rows import Part
 from glue_jobs.spark.row_changes import differing
 from glue_jobs.spark.row_events import Events, Source, deletes_of, keys_of, last_of_each
-from glue_jobs.spark.row_versions import AT, NEW, ORDER, Array, Chains, chains
+from glue_jobs.spark.row_versions import AT, NEW, ORDER, Array, Chains, chains, names_of, ops_of
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,19 @@ class Batch:
         return entries
 
     def __call__(self, source: Source, key: tuple[str, ...], entries: pa.Table, there: pa.Table) -> Outcome:
-        return behind(chains(pa.concat_tables([there, entries]), key))
+        return behind(chains(_without_void(pa.concat_tables([there, entries]), key), key))
+
+
+def _without_void(entries: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """Without the moves to another key that leave the row of one that moved in before."""
+    moves = np.where(entries[AT].to_numpy() == NEW, moves_of(entries[ORDER].to_numpy(), ops_of(entries)), 0)
+    if not (moves == MOVES_OUT).any():
+        return entries
+    codes = GivenKeys.of(entries, key).places(entries)
+    order = np.lexsort((entries[ORDER].to_numpy(), codes))
+    entries, moves = entries.take(pa.array(order)), moves[order]
+    void = void_moves(entries, names_of(entries), codes[order], moves, ops_of(entries) == GONE)
+    return entries.filter(pa.array(~void))
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ from glue_jobs.core.history_table import DELETE, FLAG, OPERATION, SOURCE_FILE, S
 from glue_jobs.core.raw_names import cdc_name
 from glue_jobs.spark.history_files import Edits
 from glue_jobs.spark.history_passes import Outcome
+from glue_jobs.spark.key_moves import void_moves
 from glue_jobs.spark.locate import GivenKeys
-from glue_jobs.spark.net_changes import ROW_BITS
+from glue_jobs.spark.net_changes import ROW_BITS, moves_of
 from glue_jobs.spark.row_events import Source, keys_of
-from glue_jobs.spark.row_versions import AT, NEW, ORDER, Array, Chains, as_micros, chains
+from glue_jobs.spark.row_versions import AT, NEW, ORDER, Array, Chains, as_micros, chains, names_of, ops_of
 
 _END = np.iinfo(np.int64).max
 _NOWHERE = -1
@@ -48,9 +49,10 @@ class Late:
         there, entries = self._without_ended(there, entries, keys)
         there = in_order(there, keys)
         entries = entries.take(pa.array(np.lexsort((entries[ORDER].to_numpy(), keys.places(entries)))))
-        before, is_new = _places(there, entries, keys, self._is_late(entries))
+        before, is_new, known = _places(there, entries, keys, self._is_late(entries))
         new = entries.filter(pa.array(is_new))
         every = pa.concat_tables([there, new])
+        moves = _moves(there.num_rows, entries, known, is_new)
         marks = np.lexsort(  # of what is before the same version, new entries in their own order, then the version
             (
                 np.concatenate([np.zeros(there.num_rows, np.int64), new[ORDER].to_numpy()]),
@@ -62,6 +64,8 @@ class Late:
         order = np.empty(every.num_rows, np.int64)
         order[marks] = np.arange(every.num_rows)
         every = every.set_column(every.column_names.index(ORDER), ORDER, pa.array(order))
+        chain = every.take(pa.array(marks))
+        every = chain.filter(pa.array(~void_moves(chain, names_of(chain), keys.places(chain), moves[marks], _deletes(chain))))
         return _outcome(every, chains(every, key))
 
     def _without_ended(self, there: pa.Table, entries: pa.Table, keys: GivenKeys) -> tuple[pa.Table, pa.Table]:
@@ -92,9 +96,17 @@ def _file_ranks(there: pa.Table) -> Array:
     return np.array(ranks, np.int64)[pc.index_in(there[SOURCE_FILE], value_set=pa.array(names, pa.string())).to_numpy()]
 
 
-def _places(there: pa.Table, entries: pa.Table, keys: GivenKeys, late: Array) -> tuple[Array, Array]:
-    """(for each entry the place of the version before which it comes, _END for none; whether it becomes a new version). Both tables are
-    in the order of keys."""
+def _moves(versions: int, entries: pa.Table, known: Array, is_new: Array) -> Array:
+    """Of the versions that are there, and of the new entries behind them, which move a key."""
+    moves = moves_of(entries[ORDER].to_numpy(), ops_of(entries))
+    of_versions = np.zeros(versions, np.int64)
+    of_versions[known[known != _NOWHERE]] = moves[known != _NOWHERE]
+    return np.concatenate([of_versions, moves[is_new]])
+
+
+def _places(there: pa.Table, entries: pa.Table, keys: GivenKeys, late: Array) -> tuple[Array, Array, Array]:
+    """(for each entry the place of the version before which it comes, _END for none; whether it becomes a new version; the place of its
+    own, _NOWHERE for none). Both tables are in the order of keys."""
     codes, versions_of = keys.places(entries), keys.places(there)
     deletes = _deletes(entries)
     known = np.where(late, _NOWHERE, _version_of(there, entries, versions_of, codes))
@@ -111,7 +123,7 @@ def _places(there: pa.Table, entries: pa.Table, keys: GivenKeys, late: Array) ->
     is_dead = ~has_chain | _deletes(there)[np.maximum(final, 0)] if len(versions_of) else np.ones(count, bool)
     at_end = late[winner] | (deletes[winner] & is_dead)
     before = np.where(has_next, known[safe], np.where(at_end, _END, np.where(has_chain, final, _NOWHERE)))
-    return before, is_new & (before != _NOWHERE)
+    return before, is_new & (before != _NOWHERE), known
 
 
 def _version_of(there: pa.Table, entries: pa.Table, versions_of: Array, codes: Array) -> Array:

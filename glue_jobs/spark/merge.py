@@ -147,7 +147,7 @@ def absorbers_of(
 
 def _insert_tasks(net: NetChanges, results: Sequence[FileResult], absorbers: dict[PartitionValues, DataFile]) -> list[InsertTask]:
     """Rows that no file held, and rows that leave their partition, by the partition they belong to."""
-    wanted = net.ops != DELETE
+    wanted = net.bring_rows
     for result in results:
         wanted[result.hits] = False
     for result in results:
@@ -224,7 +224,7 @@ def _outcome(
     added = chain(each.files for each in written)
     superseded = [result.path for result in results if result.replaced] + [task.absorber.path for task in inserts if task.absorber]
     counts = Counts(
-        inserted=int((~hit & ~deletes).sum()),
+        inserted=int((~hit & net.bring_rows).sum()),
         updated=int((hit & ~deletes).sum()),
         deleted=int((hit & deletes).sum()),
     )

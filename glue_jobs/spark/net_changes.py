@@ -1,7 +1,7 @@
 """Net changes: the last change of each key in a batch, sorted by key, ready to be sent to every task.
 
 The order of a key's changes is DMS's: file by base name, then row. Both are packed into one integer, the position, because
-ranking by one long is twice as fast as by a struct.
+ranking (ranking.py) by one long is twice as fast as by a struct.
 """
 
 from __future__ import annotations
@@ -18,14 +18,26 @@ import pyarrow.compute as pc
 from glue_jobs.core.keys import decode_bound, slice_of
 from glue_jobs.core.partitioning import PartitionValues
 from glue_jobs.core.record import DataFile
-from glue_jobs.spark.key_columns import bounds, comparables, normalised_keys, sort_by_key, take
+from glue_jobs.spark.key_columns import bounds, comparables, sort_by_key, take
 from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Shape
 
 OP, POSITION = "__op", "__position"
 INSERT, UPDATE, DELETE = 0, 1, 2
-ROW_BITS = 40  # two positions for each row of a file of up to 5 * 10^11 rows; 8 million files in a batch
+HELD = -1  # of net changes: an update if the table has a row of the key, else nothing
+ROW_BITS = 40  # four positions for each row of a file of up to 2 * 10^11 rows; 8 million files in a batch
+
+
+STEPS = 4  # positions for each row of a raw file
+MOVES_OUT, STAYS, MOVES_IN = 1, 2, 3  # the order of a row's own changes (key_moves.py); rows of no raw file have any, and are inserts
+Array = np.ndarray[Any, Any]
+
+
+def moves_of(positions: Array, ops: Array) -> Array:
+    """For each change MOVES_OUT or MOVES_IN, 0 for all that moves no key."""
+    kinds = positions & (STEPS - 1)
+    return np.where((ops == DELETE) & (kinds == MOVES_OUT), MOVES_OUT, np.where((ops == UPDATE) & (kinds == MOVES_IN), MOVES_IN, 0))
 
 
 def position(file_ordinal: int, rows: pa.Array) -> pa.Array:
@@ -52,6 +64,11 @@ class NetChanges:
     @cached_property
     def ops(self) -> np.ndarray[Any, Any]:
         return self.table[OP].to_numpy()
+
+    @property
+    def bring_rows(self) -> np.ndarray[Any, Any]:
+        """A mask of the changes that bring a row, whatever the table has."""
+        return (self.ops != DELETE) & (self.ops != HELD)
 
     @cached_property
     def keys(self) -> Sequence[Any]:
@@ -108,14 +125,9 @@ class Unpacker:
         return NetChanges(table.drop_columns(["__code"]), self.shape, codes, self.partitions)
 
 
-def rank(table: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The row with the greatest position of each key; all rows where there is no key. Columns as given."""
-    if not key or not table.num_rows:
-        return table
-    keys = normalised_keys(table, key)
-    numbered = keys.append_column("__at", table[POSITION])
-    last = numbered.group_by(list(keys.column_names), use_threads=False).aggregate([("__at", "max")])["__at_max"]
-    return table.filter(pc.is_in(table[POSITION], value_set=last.combine_chunks()))
+def are_rows(table: pa.Table) -> pa.ChunkedArray:
+    """A mask of ranked rows that are in the table afterwards, whatever it had before."""
+    return pc.invert(pc.is_in(table[OP], value_set=pa.array([DELETE, HELD], pa.int8())))
 
 
 def net_changes(ranked: pa.Table, shape: Shape) -> NetChanges:

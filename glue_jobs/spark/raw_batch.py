@@ -18,7 +18,7 @@ from glue_jobs.core.work import Work
 from glue_jobs.spark.dms_files import check_keys
 from glue_jobs.spark.engine import DriverEngine, Engine, SparkEngine
 from glue_jobs.spark.key_columns import Column, comparable_column
-from glue_jobs.spark.net_changes import DELETE, INSERT, POSITION, UPDATE, position
+from glue_jobs.spark.net_changes import DELETE, INSERT, MOVES_IN, MOVES_OUT, POSITION, STAYS, STEPS, UPDATE, position
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_file import HeadOf, RawHead, read_raw
 from glue_jobs.spark.row_marks import BEFORE, OP, ROW
@@ -156,10 +156,11 @@ def _differ(values: Column, images: Column, name: str) -> Column:
 
 
 def _in_order(table: pa.Table, before: Sequence[str], ordinal: int) -> pa.Table:
-    """The rows with positions instead of `__row`: each row has two, the first one for the delete of its old key."""
-    first = position(ordinal, pc.multiply(table[ROW], 2))
+    """The rows with positions instead of `__row`, which say of each whether it moves a key (key_moves.py). Before a row that moves in
+    stands the delete of its old key."""
+    first = position(ordinal, pc.multiply(table[ROW], STEPS))
     rows = table.drop_columns([ROW, *(BEFORE + name for name in before)])
-    marked = rows.append_column(POSITION, pc.add(first, 1))
+    marked = rows.append_column(POSITION, pc.add(first, STAYS))
     if not before:
         return marked
     # Where an image is null in part it tells no key. A key that differs from itself (NaN) may be deleted: its row comes after.
@@ -170,7 +171,8 @@ def _in_order(table: pa.Table, before: Sequence[str], ordinal: int) -> pa.Table:
     moved = pc.and_(moved, reduce(pc.or_, changed))
     if not pc.any(moved).as_py():
         return marked
+    marked = rows.append_column(POSITION, pc.if_else(moved, pc.add(first, MOVES_IN), pc.add(first, STAYS)))
     for name in before:
         rows = rows.set_column(rows.column_names.index(name), name, table[BEFORE + name])
     rows = rows.set_column(rows.column_names.index(OP), OP, pa.repeat(pa.scalar(DELETE, pa.int8()), table.num_rows))
-    return pa.concat_tables([rows.append_column(POSITION, first).filter(moved), marked])
+    return pa.concat_tables([rows.append_column(POSITION, pc.add(first, MOVES_OUT)).filter(moved), marked])

@@ -14,7 +14,7 @@ from glue_jobs.core.raw_names import CdcName, RawFile, cdc_name
 from glue_jobs.core.raw_reading import reading_again
 from glue_jobs.core.record import ChangeRecord, Input
 from glue_jobs.spark.key_index import KeyIndex
-from glue_jobs.spark.net_changes import OP, POSITION
+from glue_jobs.spark.net_changes import OP, POSITION, STEPS
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit
 
@@ -77,4 +77,4 @@ def _last_row(place: Place, shape: Shape, record: ChangeRecord, item: Input, key
         if error.code in GONE:
             return None
         raise
-    return [] if best is None else [(best[0] // 2, OPERATIONS[best[1]])]
+    return [] if best is None else [(best[0] // STEPS, OPERATIONS[best[1]])]

@@ -30,11 +30,12 @@ from glue_jobs.spark.erased_keys import texts_of_keys
 from glue_jobs.spark.key_columns import normalised_keys
 from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.locate import GivenKeys
-from glue_jobs.spark.net_changes import DELETE, INSERT, OP, rank
+from glue_jobs.spark.net_changes import DELETE, HELD, INSERT, OP, are_rows
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import empty_as_null
 from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.ranking import rank
 from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit, units_of
 from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.row_hashes import row_hashes
@@ -151,7 +152,7 @@ class ReplayRows:
         if record.kind == FULL_LOAD:
             heads = self.heads_of(record, record.inputs)
             winners = rank(_together(self._raw_tables(heads, shape, part), shape), shape.key)
-            return as_written(_lake_rows(winners.filter(pc.not_equal(winners[OP], DELETE)), shape), record)
+            return as_written(_lake_rows(winners.filter(are_rows(winners)), shape), record)
         if record.kind == ADOPT:
             return pa.concat_tables([state, *(part.of(rows, shape.key) for rows in self.adopted_rows(shape))])
         if record.kind == INCREMENTAL:
@@ -250,8 +251,11 @@ def merged(state: pa.Table, winners: pa.Table, shape: Shape, record: ChangeRecor
     if not shape.key:
         came = winners.filter(pc.equal(winners[OP], INSERT))
     else:
-        came = winners.filter(pc.not_equal(winners[OP], DELETE))
+        came = winners.filter(are_rows(winners))
         if winners.num_rows and state.num_rows:
+            held = winners.filter(pc.equal(winners[OP], HELD))
+            if held.num_rows:
+                came = pa.concat_tables([came, held.filter(pc.is_valid(KeyIndex(state, shape.key).positions(held)))])
             state = state.filter(pc.is_null(KeyIndex(winners, shape.key).positions(state)))
     return pa.concat_tables([state, as_written(_lake_rows(came, shape), record)])
 

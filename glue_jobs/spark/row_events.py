@@ -19,7 +19,7 @@ from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, conform, null_where
 from glue_jobs.spark.locate import GivenKeys, unpack_keys
 from glue_jobs.spark.net_changes import DELETE as DELETED
-from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS
+from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS, STEPS
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import as_stored
 from glue_jobs.spark.place import Place, Shape
@@ -66,7 +66,7 @@ class RawEvents:
         head = self.unit.head
         for rows in read_unit(source.lake, source.shape, self.unit):
             times = commit_times(rows, source.timestamp, began(head))
-            numbers = pc.shift_right(pc.bit_wise_and(rows[POSITION], (1 << ROW_BITS) - 1), 1)
+            numbers = pc.divide(pc.bit_wise_and(rows[POSITION], (1 << ROW_BITS) - 1), STEPS)
             yield entries(source, rows, pc.equal(rows[OP], DELETED), times, rows[POSITION], (head.file.base, numbers))
 
 

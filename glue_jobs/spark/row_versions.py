@@ -19,6 +19,8 @@ from glue_jobs.core.history_table import DELETE, FLAG, INSERT, OPERATION, UPDATE
 from glue_jobs.spark.arrow_types import UTC_MICROSECONDS
 from glue_jobs.spark.key_columns import take
 from glue_jobs.spark.locate import GivenKeys
+from glue_jobs.spark.net_changes import DELETE as DELETED
+from glue_jobs.spark.net_changes import UPDATE as UPDATED
 
 ORDER, AT = "__order", "__at"
 NEW = -1
@@ -89,6 +91,16 @@ def chains(entries: pa.Table, key: Sequence[str]) -> Chains:
         np.where(latest, 0, np.roll(valid_from, -1)),
         latest,
     )
+
+
+def names_of(entries: pa.Table) -> list[str]:
+    """The lake's columns."""
+    return list(entries.column_names[: entries.column_names.index(OPERATION)])
+
+
+def ops_of(entries: pa.Table) -> Array:
+    """Each entry's operation as rows of a batch have it: a delete or not."""
+    return np.where(pc.equal(entries[OPERATION], DELETE).to_numpy(zero_copy_only=False), DELETED, UPDATED)
 
 
 def running_max(values: Array, first: Array) -> Array:

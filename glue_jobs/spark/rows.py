@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from glue_jobs.core.schema import Schema
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import Engine, SparkEngine
 from glue_jobs.spark.key_columns import collated_keys, comparable_column
-from glue_jobs.spark.net_changes import OP, POSITION, ROW_BITS, rank
+from glue_jobs.spark.net_changes import DELETE, HELD, MOVES_IN, MOVES_OUT, OP, POSITION, ROW_BITS, STEPS, UPDATE
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.ranking import rank
 from glue_jobs.spark.raw_batch import UNIT_BYTES, Unit, read_unit, units_of
 from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.row_batches import BATCH_ROWS
@@ -114,11 +115,62 @@ def spark_ranked(engine: SparkEngine, place: Place, shape: Shape, heads: Sequenc
     late_only = any(head.late for head in heads)
     if not shape.key:
         return (rows.where("late") if late_only else rows).select(*names, "op", "position")
-    return spark_winners(rows, shape, [*names, "op", "position", *form_names(shape)], late_only)
+    wanted = [*names, "op", "position", *form_names(shape)]
+    return (settled_winners if may_move(shape, heads) else spark_winners)(rows, shape, wanted, late_only)
+
+
+def may_move(shape: Shape, heads: Sequence[RawHead]) -> bool:
+    """Whether rows may move to other keys, as before images would tell."""
+    return any(set(shape.key) <= set(head.schema.images) for head in heads)
 
 
 def spark_winners(rows: Any, shape: Shape, wanted: Sequence[str], late_only: bool = False) -> Any:
     """The columns `wanted` of each key's row with the greatest position. late_only: where that row is marked `late`."""
+    winners, taken = _grouped(rows, shape, wanted, late_only, {})
+    return winners.select(*[f"w.{name}" if name in taken else name for name in wanted])
+
+
+def settled_winners(rows: Any, shape: Shape, wanted: Sequence[str], late_only: bool = False) -> Any:
+    """The same as key_moves.settled has it, where rows may move to other keys. `wanted` has op and position."""
+    from pyspark.sql import functions as F
+
+    kind = F.col("position").bitwiseAND(STEPS - 1)
+    is_in = (F.col("op") == UPDATE) & (kind == MOVES_IN)
+    is_move = is_in | ((F.col("op") == DELETE) & (kind == MOVES_OUT))
+    said = F.xxhash64("op", *plain_names(shape.schema))
+    move = F.struct("position", kind.alias("kind"), said.alias("said"))
+    more = {
+        "before": lambda row: F.max(F.when(~is_move, F.struct("position", "op"))),  # the last change that moved nothing
+        "moves": lambda row: F.collect_list(F.when(is_move, move)),
+        "came": lambda row: F.max_by(row, F.when(is_in, F.col("position"))),
+    }
+    winners, taken = _grouped(rows, shape, wanted, late_only, more)
+    since = F.array_sort(F.filter("moves", lambda each: each["position"] > F.coalesce("before.position", F.lit(-1))))
+    was_held = F.when(F.col("before.op") == DELETE, 0).otherwise(1)
+    begin = F.struct(
+        F.when(F.col("before").isNull(), 0).otherwise(was_held).alias("least"),
+        was_held.alias("most"),
+        F.struct(F.lit(0).cast("bigint").alias("kind"), F.lit(0).cast("bigint").alias("said")).alias("last"),
+    )
+
+    def after(so_far: Any, each: Any) -> Any:
+        again = (so_far["last"]["kind"] == each["kind"]) & (so_far["last"]["said"] == each["said"])
+        step = F.when(again, 0).when(each["kind"] == MOVES_IN, 1).otherwise(-1)
+        counts = [F.greatest(so_far[name] + step, F.lit(0)).alias(name) for name in ("least", "most")]
+        return F.struct(*counts, F.struct(each["kind"].alias("kind"), each["said"].alias("said")).alias("last"))
+
+    held = F.aggregate(since, begin, after, lambda found: F.when(found["least"] > 0, UPDATE).when(found["most"] > 0, HELD))
+    is_out = (F.col("w.op") == DELETE) & (F.col("w.position").bitwiseAND(STEPS - 1) == MOVES_OUT)
+    settled = winners.withColumn("becomes", F.when(is_out, held).cast("tinyint"))
+    settled = settled.withColumn("row", F.when(F.col("becomes").isNull(), F.col("w")).otherwise(F.col("came")))
+    own = {"op": F.coalesce("becomes", "w.op").alias("op"), "position": F.col("w.position")}
+    return settled.select(*[own.get(name, F.col(f"row.{name}" if name in taken else name)) for name in wanted])
+
+
+def _grouped(
+    rows: Any, shape: Shape, wanted: Sequence[str], late_only: bool, more: Mapping[str, Callable[[Any], Any]]
+) -> tuple[Any, list[str]]:
+    """(a row for each key: its columns, `w`, the row with the greatest position, and `more` of its rows; which of `wanted` are in `w`)."""
     from pyspark.sql import functions as F
 
     keys = key_names(shape)
@@ -126,11 +178,12 @@ def spark_winners(rows: Any, shape: Shape, wanted: Sequence[str], late_only: boo
     exact = [name for name, kind in zip(keys, shape.key_types, strict=True) if kind not in ("float", "double")]
     taken = [name for name in wanted if name not in exact]
     carried = [*taken, "late"] if late_only else taken
-    winner = F.max_by(F.struct(*carried), "position").alias("w")
+    row = F.struct(*carried)
+    found = [F.max_by(row, "position").alias("w"), *(make(row).alias(name) for name, make in more.items())]
     plain_keys = [F.col(key).alias(f"key{index}") if key not in exact else F.col(key) for index, key in enumerate(keys)]
     groups = rows.groupBy(*plain_keys)
-    winners = groups.agg(winner).where("w.late") if late_only else groups.agg(winner)
-    return winners.select(*[f"w.{name}" if name in taken else name for name in wanted])
+    winners = groups.agg(*found)
+    return winners.where("w.late") if late_only else winners, taken
 
 
 def key_names(shape: Shape) -> list[str]:

@@ -28,7 +28,7 @@ from glue_jobs.spark.engine import SparkEngine
 from glue_jobs.spark.key_columns import normalised_keys, sort_by_key, take
 from glue_jobs.spark.merge import Merged, absorbers_of
 from glue_jobs.spark.merge_file import FileMerge, Tally
-from glue_jobs.spark.net_changes import DELETE, OP, POSITION, UPDATE, NetChanges, net_changes
+from glue_jobs.spark.net_changes import DELETE, HELD, OP, POSITION, UPDATE, NetChanges, net_changes
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values
 from glue_jobs.spark.place import Place, Shape
@@ -205,7 +205,7 @@ class _Router:
             stays = file is not None and (op == DELETE or self.partitions[file] == values)
             if file is not None:
                 routes.append((at, file, op if stays else LEAVES, self.bin_of[file]))
-            if not stays and op != DELETE:
+            if not stays and op != DELETE and not (op == HELD and file is None):
                 target = self.absorber_of.get(values, NEW_FILE)
                 number = zlib.crc32(repr(values).encode()) % self.bins if target == NEW_FILE else self.bin_of[target]
                 routes.append((at, target, COMES if file is None else ARRIVES, number))
@@ -283,7 +283,7 @@ class _Rewriter:
         at, partition = group
         ops = rows[OP].to_numpy()
         leaves, arrives = int((ops == LEAVES).sum()), int((ops == ARRIVES).sum())
-        plain = np.where(ops == LEAVES, DELETE, np.where(ops == ARRIVES, UPDATE, ops)).astype(np.int8)
+        plain = np.where(ops == LEAVES, DELETE, np.where((ops == ARRIVES) | (ops == HELD), UPDATE, ops)).astype(np.int8)
         rows = rows.drop_columns([OP]).append_column(OP, pa.array(plain))
         if at == NEW_FILE:
             if (ops < ARRIVES).any():

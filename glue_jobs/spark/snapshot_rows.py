@@ -35,7 +35,7 @@ from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
 from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit, units_of
 from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.rewrite import FileSource
-from glue_jobs.spark.rows import ranked_rows
+from glue_jobs.spark.rows import may_move, ranked_rows
 from glue_jobs.spark.sizes import expected_bytes
 from glue_jobs.spark.table_rows import RowSource, TablePlan, write_table
 from glue_jobs.spark.task_errors import brought_back
@@ -287,7 +287,8 @@ class _Work:
         sources: list[RowSource] = [BaseSource(FileSource(file, at, self.shape.partitioning), self.folder) for at, file in enumerate(base)]
         sources += [SnapshotSource(unit, self.source) for head in self.heads for unit in units_of(head)]
         rows = sum(file.rows for file in base) + sum(head.rows for head in self.heads)
-        plan = TablePlan(tuple(sources), True, size + expected_bytes(self.place, self.shape, self.heads), rows)
+        size_bytes = size + expected_bytes(self.place, self.shape, self.heads)
+        plan = TablePlan(tuple(sources), True, size_bytes, rows, may_move=may_move(self.shape, self.heads))
         return write_table(self.engine(size), self.place, self.shape, plan)
 
     def by_dates(self, base: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], list[DataFile]]:

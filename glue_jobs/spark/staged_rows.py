@@ -20,9 +20,10 @@ from glue_jobs.core.work import Work
 from glue_jobs.spark.attached_rows import as_parquet, from_parquet
 from glue_jobs.spark.engine import Engine, Engines, Shared, SparkEngine
 from glue_jobs.spark.key_columns import sort_by_key
+from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.locate import packed
 from glue_jobs.spark.merge import candidates
-from glue_jobs.spark.net_changes import DELETE, INSERT, OP, POSITION, NetChanges, Unpacker, net_changes
+from glue_jobs.spark.net_changes import HELD, INSERT, OP, POSITION, NetChanges, Unpacker, net_changes
 from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import as_stored
 from glue_jobs.spark.place import Place, Shape
@@ -40,7 +41,10 @@ def with_rows(engines: Engines, place: Place, shape: Shape, heads: Sequence[RawH
     net = net_changes(first_winners(engine, place, shape, heads, int(place.limits.sample_rows)), shape)
     rewritten = candidates(net, [files[path] for path in work.superseded if path in files])
     before = old_rows(engines.for_files(sum(file.size_bytes for file in rewritten)), place, shape, net, rewritten)
-    after = as_stored(net.images.filter(pa.array(net.ops != DELETE)), shape)
+    stay = net.bring_rows
+    if before.num_rows:
+        stay |= (net.ops == HELD) & KeyIndex(before, shape.key).positions(net.images).is_valid().to_numpy(zero_copy_only=False)
+    after = as_stored(net.images.filter(pa.array(stay)), shape)
     return attached(work, row_changes(before, after, shape.schema, shape.key))
 
 

@@ -16,10 +16,11 @@ from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import DECODED_RATIO, Engine, SparkEngine
 from glue_jobs.spark.key_columns import normalised_keys, sort_by_key
 from glue_jobs.spark.key_spellings import Spellings, not_unique, spelled_twice, two_spellings
-from glue_jobs.spark.net_changes import DELETE, OP, POSITION, rank
+from glue_jobs.spark.net_changes import DELETE, HELD, OP, POSITION, are_rows
 from glue_jobs.spark.ordered_table import in_key_order, write_in_order
 from glue_jobs.spark.partition_columns import partition_values, split_by_partition
 from glue_jobs.spark.place import Place, Shape
+from glue_jobs.spark.ranking import rank
 from glue_jobs.spark.row_batches import BATCH_ROWS
 from glue_jobs.spark.row_sources import RowSource
 from glue_jobs.spark.rows import (
@@ -28,6 +29,7 @@ from glue_jobs.spark.rows import (
     form_names,
     key_names,
     plain_names,
+    settled_winners,
     spark_type,
     spark_winners,
     spelled_names,
@@ -45,6 +47,7 @@ class TablePlan:
 
     size_bytes: what the data files are expected to come to, all together; rows: how many are to be read. by_key: a look at the keys comes
     first, which may spare a shuffle: the sources read no other columns than they are asked for, and mostly are in the order of the key.
+    may_move: rows may move to other keys.
     """
 
     sources: tuple[RowSource, ...]
@@ -52,6 +55,7 @@ class TablePlan:
     size_bytes: float
     rows: int
     by_key: bool = False
+    may_move: bool = False
 
 
 def write_table(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -> list[DataFile]:
@@ -63,7 +67,7 @@ def write_table(engine: Engine, place: Place, shape: Shape, plan: TablePlan) -> 
     winners = rank(rows, shape.key)
     if winners.num_rows < rows.num_rows:
         _check_surplus(shape, plan, rows.num_rows - winners.num_rows, two_spellings(rows, shape.key))
-    kept = winners.filter(pc.not_equal(winners[OP], pa.scalar(DELETE, pa.int8()))).drop_columns([OP, POSITION])
+    kept = winners.filter(are_rows(winners)).drop_columns([OP, POSITION])
     return [file for values, part in _partitions(kept, shape) for file in write_tables(place, shape, values, [part])]
 
 
@@ -100,12 +104,13 @@ def _by_spark(engine: SparkEngine, place: Place, shape: Shape, plan: TablePlan) 
     engine.size_batches(plan.rows, plan.size_bytes)
     rows = _source_rows(engine, place, shape, plan.sources, parts)
     # Without partitions the sort brings the rows of a key together, and the writer keeps the last: no shuffle for the ranking.
-    last_of_key = plan.ranked and bool(keys) and not parts
+    last_of_key = plan.ranked and bool(keys) and not parts and not plan.may_move
     if keys and (not last_of_key or form_names(shape)):
         surplus, spellings = _surplus_rows(engine, place, shape, plan, rows)
         _check_surplus(shape, plan, surplus, spellings)
-        rows = spark_winners(rows, shape, rows.columns) if surplus and not last_of_key else rows
-    rows = rows if last_of_key else rows.where(f"op <> {DELETE}")
+        winners = settled_winners if plan.may_move else spark_winners
+        rows = winners(rows, shape, rows.columns) if surplus and not last_of_key else rows
+    rows = rows if last_of_key else rows.where(f"op NOT IN ({DELETE}, {HELD})")
     count = max(1, round(plan.size_bytes / place.limits.target_file_bytes))
     order = [*parts, *keys]
     # The step that uploads comes last: anything that sorts or samples after it would run it twice.

@@ -12,8 +12,9 @@ from glue_jobs.core.keys import encode_bound
 from glue_jobs.core.partitioning import parse_partition_key
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column, names
-from glue_jobs.spark.net_changes import DELETE, INSERT, OP, POSITION, UPDATE, Unpacker, net_changes, position, rank
+from glue_jobs.spark.net_changes import DELETE, INSERT, OP, POSITION, STAYS, STEPS, UPDATE, Unpacker, net_changes, position
 from glue_jobs.spark.place import Shape
+from glue_jobs.spark.ranking import rank
 from tests.spark.gathered import Narrow, gather_little
 from tests.spark.lake_values import plain_key, rows_of, table_of
 
@@ -31,7 +32,8 @@ def batches(draw: st.DrawFn) -> tuple[Shape, list[pa.Table]]:
         numbered = [(*row, number) for number, row in enumerate(rows[start:stop], start)]
         ops = draw(st.lists(st.integers(0, 2), min_size=len(numbered), max_size=len(numbered)))
         table = table_of(shape.schema, numbered).append_column(OP, pa.array(ops, pa.int8()))
-        files.append(table.append_column(POSITION, position(ordinal, pa.array(range(len(numbered)), pa.int64()))))
+        rows = pa.array([number * STEPS + STAYS for number in range(len(numbered))], pa.int64())
+        files.append(table.append_column(POSITION, position(ordinal, rows)))
     return shape, files
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from glue_jobs.core.bins import bins_of_slots
 from glue_jobs.core.record import Counts, DataFile
@@ -43,7 +44,7 @@ def with_rows(engines: Engines, place: Place, shape: Shape, heads: Sequence[RawH
     before = old_rows(engines.for_files(sum(file.size_bytes for file in rewritten)), place, shape, net, rewritten)
     stay = net.bring_rows
     if before.num_rows:
-        stay |= (net.ops == HELD) & KeyIndex(before, shape.key).positions(net.images).is_valid().to_numpy(zero_copy_only=False)
+        stay |= (net.ops == HELD) & np.asarray(pc.is_valid(KeyIndex(before, shape.key).positions(net.images)))
     after = as_stored(net.images.filter(pa.array(stay)), shape)
     return attached(work, row_changes(before, after, shape.schema, shape.key))
 

@@ -198,6 +198,17 @@ def test_a_look_at_a_staged_batch_shows_them(keeping: WorkTable, strategy: str) 
     assert staged.counts.table_rows == 5
 
 
+def test_a_statement_cut_in_two_is_found_by_a_replay(keeping: WorkTable) -> None:
+    """Of a batch that begins with a row that moves out nothing tells whether another one came before. All files together say it."""
+    for number in (0, 1):
+        keeping.cdc(_images(MOVES[number]), columns=IMAGES)
+
+    keeping.sync(batch_files="1")
+
+    assert [row for row in keeping.rows() if row[1] < 4] == [("a", 3, "n2")]
+    assert ["2" in finding.where for finding in differences(keeping)] == [True]
+
+
 def test_a_file_with_such_rows_may_come_late(keeping: WorkTable) -> None:
     """After one that changed the row of a key that was taken."""
     early, late = keeping.next_name(), keeping.next_name()

@@ -17,7 +17,7 @@ from glue_jobs.spark import late_versions
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.history_passes import Outcome
 from glue_jobs.spark.late_versions import Late
-from glue_jobs.spark.net_changes import ROW_BITS
+from glue_jobs.spark.net_changes import ROW_BITS, STAYS, STEPS
 from glue_jobs.spark.row_versions import chains, with_place
 from infra.local.dms_files import cdc_file_name
 from tests.lake import START
@@ -37,7 +37,7 @@ def entries(files: list[list[Event]], first: int = 0, *, without: int = -1) -> p
                 time = START + timedelta(hours=10 * ordinal + row)
                 source = cdc_file_name(START + timedelta(hours=10 * ordinal))
                 rows.append((key, name, "delete" if gone else "update", time, None, 1, f"c{ordinal}", source, row))
-                places.append((ordinal << ROW_BITS) + 2 * row + 1)
+                places.append((ordinal << ROW_BITS) + STEPS * row + STAYS)
     kinds = arrow_schema(SCHEMA)
     columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(kinds)]
     return with_place(pa.Table.from_arrays(columns, schema=kinds), pa.array(places, pa.int64()), np.full(len(rows), -1))

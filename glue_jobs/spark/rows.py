@@ -138,20 +138,20 @@ def settled_winners(rows: Any, shape: Shape, wanted: Sequence[str], late_only: b
     is_in = (F.col("op") == UPDATE) & (kind == MOVES_IN)
     is_move = is_in | ((F.col("op") == DELETE) & (kind == MOVES_OUT))
     said = F.xxhash64("op", *plain_names(shape.schema))
-    move = F.struct("position", kind.alias("kind"), said.alias("said"))
+    steps = STEPS - 1
+
+    def of_move(row: Any) -> Any:
+        return F.struct("position", kind.alias("kind"), said.alias("said"), row.alias("row"))
+
     more = {
-        "before": lambda row: F.max(F.when(~is_move, F.struct("position", "op"))),  # the last change that moved nothing
-        "moves": lambda row: F.collect_list(F.when(is_move, move)),
-        "came": lambda row: F.max_by(row, F.when(is_in, F.col("position"))),
+        "before": lambda row: F.max(F.when(~is_move, F.col("position") - kind + F.col("op"))),  # the last change that moved nothing
+        "moves": lambda row: F.collect_list(F.when(is_move, of_move(row))),
     }
     winners, taken = _grouped(rows, shape, wanted, late_only, more)
-    since = F.array_sort(F.filter("moves", lambda each: each["position"] > F.coalesce("before.position", F.lit(-1))))
-    was_held = F.when(F.col("before.op") == DELETE, 0).otherwise(1)
-    begin = F.struct(
-        F.when(F.col("before").isNull(), 0).otherwise(was_held).alias("least"),
-        was_held.alias("most"),
-        F.struct(F.lit(0).cast("bigint").alias("kind"), F.lit(0).cast("bigint").alias("said")).alias("last"),
-    )
+    since = F.array_sort(F.filter("moves", lambda each: each["position"] > F.coalesce("before", F.lit(-1))))
+    was_held = F.when(F.col("before").bitwiseAND(steps) == DELETE, 0).otherwise(1)
+    nothing = F.struct(F.lit(0).cast("bigint").alias("kind"), F.lit(0).cast("bigint").alias("said"))
+    begin = F.struct(F.when(F.col("before").isNull(), 0).otherwise(was_held).alias("least"), was_held.alias("most"), nothing.alias("last"))
 
     def after(so_far: Any, each: Any) -> Any:
         again = (so_far["last"]["kind"] == each["kind"]) & (so_far["last"]["said"] == each["said"])
@@ -160,9 +160,10 @@ def settled_winners(rows: Any, shape: Shape, wanted: Sequence[str], late_only: b
         return F.struct(*counts, F.struct(each["kind"].alias("kind"), each["said"].alias("said")).alias("last"))
 
     held = F.aggregate(since, begin, after, lambda found: F.when(found["least"] > 0, UPDATE).when(found["most"] > 0, HELD))
-    is_out = (F.col("w.op") == DELETE) & (F.col("w.position").bitwiseAND(STEPS - 1) == MOVES_OUT)
+    is_out = (F.col("w.op") == DELETE) & (F.col("w.position").bitwiseAND(steps) == MOVES_OUT)
+    came = F.array_max(F.filter("moves", lambda each: each["kind"] == MOVES_IN))["row"]
     settled = winners.withColumn("becomes", F.when(is_out, held).cast("tinyint"))
-    settled = settled.withColumn("row", F.when(F.col("becomes").isNull(), F.col("w")).otherwise(F.col("came")))
+    settled = settled.withColumn("row", F.when(F.col("becomes").isNull(), F.col("w")).otherwise(came))
     own = {"op": F.coalesce("becomes", "w.op").alias("op"), "position": F.col("w.position")}
     return settled.select(*[own.get(name, F.col(f"row.{name}" if name in taken else name)) for name in wanted])
 

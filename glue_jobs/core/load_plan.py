@@ -40,7 +40,7 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
     if now - newest < quiet and not _is_followed(min(file.modified for file in fresh or loads), newest, listing.cdc):
         return Rest(
             "reload-waits",
-            f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file follows it",
+            f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file tells that it is over",
         )
     if not asked:
         _check_no_copy(state, snapshot, listing, loads, limits)

@@ -181,8 +181,8 @@ def life_of(
     with ThreadPoolExecutor(THREADS) as pool:
         seen = dict(zip(((record.id, file.path) for record, file in wanted), pool.map(look, wanted), strict=True))
 
-    def trace(record: ChangeRecord) -> Source | None:
-        return source_of(place, table, record, key)
+    def trace(record: ChangeRecord, lives: bool = False) -> Source | None:
+        return source_of(place, table, record, key, lives=lives)
 
     walk = _Walk(roots, trace)
     steps = []
@@ -191,7 +191,7 @@ def life_of(
         step = walk.step(record, found)
         if step is not None:
             steps.append(step)
-    touched = tuple(step if step.gone else replace(step, source=trace(step.record)) for step in steps)
+    touched = tuple(step if step.gone else replace(step, source=trace(step.record, step.after is not None)) for step in steps)
     return Life(touched, _plain(walk.row), len({file.path for _, file in wanted if versions[file.path] is not None}))
 
 

@@ -27,8 +27,6 @@ OP, POSITION = "__op", "__position"
 INSERT, UPDATE, DELETE = 0, 1, 2
 HELD = -1  # of net changes: an update if the table has a row of the key, else nothing
 ROW_BITS = 40  # four positions for each row of a file of up to 2 * 10^11 rows; 8 million files in a batch
-
-
 STEPS = 4  # positions for each row of a raw file
 MOVES_OUT, STAYS, MOVES_IN = 1, 2, 3  # the order of a row's own changes (key_moves.py); rows of no raw file have any, and are inserts
 Array = np.ndarray[Any, Any]

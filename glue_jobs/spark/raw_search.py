@@ -14,7 +14,7 @@ from glue_jobs.core.raw_names import CdcName, RawFile, cdc_name
 from glue_jobs.core.raw_reading import reading_again
 from glue_jobs.core.record import ChangeRecord, Input
 from glue_jobs.spark.key_index import KeyIndex
-from glue_jobs.spark.net_changes import OP, POSITION, STEPS
+from glue_jobs.spark.net_changes import MOVES_OUT, OP, POSITION, STEPS, moves_of
 from glue_jobs.spark.place import Place, Shape
 from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit
 
@@ -34,9 +34,9 @@ class Source:
     missing: tuple[str, ...] = ()
 
 
-def source_of(place: Place, table: str, record: ChangeRecord, key: pa.Table) -> Source | None:
+def source_of(place: Place, table: str, record: ChangeRecord, key: pa.Table, *, lives: bool = False) -> Source | None:
     """The raw file and row of the image that won; without a file if none that is still there has the key. None where the change took
-    no raw files."""
+    no raw files. lives: the key has a row after the change, so that no move to another key is its last (key_moves.py)."""
     inputs = sorted((item for item in (*record.inputs, *record.context) if not item.is_blank), key=_rank, reverse=True)
     if not inputs:
         return None
@@ -45,7 +45,7 @@ def source_of(place: Place, table: str, record: ChangeRecord, key: pa.Table) -> 
     for start in range(0, len(inputs), THREADS):
         some = inputs[start : start + THREADS]
         with ThreadPoolExecutor(THREADS) as pool:
-            found = list(pool.map(lambda item: _last_row(place, shape, record, item, key), some))
+            found = list(pool.map(lambda item: _last_row(place, shape, record, item, key, lives), some))
         for item, rows in zip(some, found, strict=True):
             if rows is None:
                 missing.append(item.key)
@@ -59,7 +59,7 @@ def _rank(item: Input) -> tuple[CdcName, str]:
     return cdc_name(item.key) or CdcName("", ""), item.key
 
 
-def _last_row(place: Place, shape: Shape, record: ChangeRecord, item: Input, key: pa.Table) -> list[tuple[int, str]] | None:
+def _last_row(place: Place, shape: Shape, record: ChangeRecord, item: Input, key: pa.Table, lives: bool) -> list[tuple[int, str]] | None:
     """(number, operation) of the last row with the key in a raw file, none if it has none; None if the file is gone or changed.
 
     An update that changed its row's key counts as a delete of the old one.
@@ -71,6 +71,8 @@ def _last_row(place: Place, shape: Shape, record: ChangeRecord, item: Input, key
         (head,) = read_heads(place, [file], reading_again(record))
         for rows in read_unit(place, shape, Unit(head)):
             hits = rows.filter(pc.is_valid(index.positions(rows)))
+            if lives:
+                hits = hits.filter(pa.array(moves_of(hits[POSITION].to_numpy(), hits[OP].to_numpy()) != MOVES_OUT))
             for found in zip(hits[POSITION].to_pylist(), hits[OP].to_pylist(), strict=True):
                 best = found if best is None else max(best, found)
     except TableBlocked as error:

@@ -29,6 +29,7 @@ from glue_jobs.spark.ranking import rank
 from tests.snapshots import SnapshotTable
 from tests.spark.histories import check_history
 from tests.spark.tables import WorkTable
+from tests.spark.test_explain import told as life_told
 from tests.spark.test_key_changes import COLUMNS, IMAGES, _images
 from tests.spark.test_replay_rows import differences
 from tests.spark.test_shuffle import STRATEGIES
@@ -196,6 +197,14 @@ def test_a_look_at_a_staged_batch_shows_them(keeping: WorkTable, strategy: str) 
         ]
     )
     assert staged.counts.table_rows == 5
+
+
+def test_the_life_of_a_key_names_the_row_that_moved_to_it(keeping: WorkTable) -> None:
+    """Not the one after it, which moved on."""
+    keeping.cdc(_images(*MOVES), columns=IMAGES)
+    keeping.sync()
+
+    assert [life_told(keeping, key)[-1][-1] for key in "1234579"] == [0, 0, 1, 4, 3, 2, 6]
 
 
 def test_a_statement_cut_in_two_is_found_by_a_replay(keeping: WorkTable) -> None:

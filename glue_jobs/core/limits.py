@@ -26,7 +26,7 @@ class Limits:
 
     late_window_hours: float = _limit(24.0, "hours", "how far behind the cursor a CDC file may appear and still be taken as late")
     load_quiet_minutes: float = _limit(
-        15.0, "minutes", "a reload waits while a load file is younger than this and no newer CDC file exists"
+        15.0, "minutes", "a reload waits while a load file is younger than this and no newer CDC file tells that the load is over"
     )
     load_start_margin_minutes: float = _limit(
         10.0,

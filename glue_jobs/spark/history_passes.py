@@ -24,6 +24,7 @@ from glue_jobs.core.replay import CELL_BYTES, COPIES, ROW_FACTOR
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.engine import Engine, Engines, Shared, chain
 from glue_jobs.spark.history_files import Edits, Numbered, is_open, open_files, versions, with_keys, write_rows
+from glue_jobs.spark.key_columns import take
 from glue_jobs.spark.key_index import KeyIndex
 from glue_jobs.spark.key_moves import void_moves
 from glue_jobs.spark.locate import GivenKeys, packed, unpack_keys
@@ -81,7 +82,7 @@ def _without_void(entries: pa.Table, key: tuple[str, ...]) -> pa.Table:
         return entries
     codes = GivenKeys.of(entries, key).places(entries)
     order = np.lexsort((entries[ORDER].to_numpy(), codes))
-    entries, moves = entries.take(pa.array(order)), moves[order]
+    entries, moves = take(entries, pa.array(order)), moves[order]
     void = void_moves(entries, names_of(entries), codes[order], moves, ops_of(entries) == GONE)
     return entries.filter(pa.array(~void))
 

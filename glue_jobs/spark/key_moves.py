@@ -85,7 +85,5 @@ def holders(codes: Array, moves: Array, deletes: Array, repeated: Array) -> tupl
 def void_moves(rows: pa.Table, names: Sequence[str], codes: Array, moves: Array, deletes: Array) -> Array:
     """A mask of the moves out that take no row away, of rows in the order of their keys and changes, none of which was held before the
     first. names: the columns that tell whether a move was sent again."""
-    if not (moves == MOVES_OUT).any():
-        return np.zeros(len(codes), bool)
     least, _ = holders(codes, moves, deletes, are_repeated(rows, names, moves, codes))
     return (moves == MOVES_OUT) & (least > 0)

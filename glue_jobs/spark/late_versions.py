@@ -18,9 +18,10 @@ from glue_jobs.core.history_table import DELETE, FLAG, OPERATION, SOURCE_FILE, S
 from glue_jobs.core.raw_names import cdc_name
 from glue_jobs.spark.history_files import Edits
 from glue_jobs.spark.history_passes import Outcome
+from glue_jobs.spark.key_columns import take
 from glue_jobs.spark.key_moves import void_moves
 from glue_jobs.spark.locate import GivenKeys
-from glue_jobs.spark.net_changes import ROW_BITS, moves_of
+from glue_jobs.spark.net_changes import MOVES_OUT, ROW_BITS, moves_of
 from glue_jobs.spark.row_events import Source, keys_of
 from glue_jobs.spark.row_versions import AT, NEW, ORDER, Array, Chains, as_micros, chains, names_of, ops_of
 
@@ -64,8 +65,9 @@ class Late:
         order = np.empty(every.num_rows, np.int64)
         order[marks] = np.arange(every.num_rows)
         every = every.set_column(every.column_names.index(ORDER), ORDER, pa.array(order))
-        chain = every.take(pa.array(marks))
-        every = chain.filter(pa.array(~void_moves(chain, names_of(chain), keys.places(chain), moves[marks], _deletes(chain))))
+        if (moves == MOVES_OUT).any():
+            chain = take(every, pa.array(marks))
+            every = chain.filter(pa.array(~void_moves(chain, names_of(chain), keys.places(chain), moves[marks], _deletes(chain))))
         return _outcome(every, chains(every, key))
 
     def _without_ended(self, there: pa.Table, entries: pa.Table, keys: GivenKeys) -> tuple[pa.Table, pa.Table]:

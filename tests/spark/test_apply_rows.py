@@ -12,6 +12,7 @@ import pytest
 from glue_jobs.apply import apply_to_lake
 from glue_jobs.aws.clients import Clients
 from glue_jobs.core.errors import DmslakeError, TableBlocked, UsageError
+from glue_jobs.spark import apply_rows
 from tests.protocol.test_apply import ORDERS, expected
 from tests.spark.tables import WorkTable
 from tests.spark.test_requests import counted
@@ -103,3 +104,28 @@ def test_of_many_files_only_those_with_hits_are_written(in_process: Clients, tmp
         assert sum(operation == "GetObject" for operation, _ in of_data) == reads
         assert [operation for operation, _ in of_data if operation != "GetObject"] == ["CreateMultipartUpload", "UploadPart"]
         assert (len(table.head().added), len(table.head().superseded), table.head().counts.deleted) == (1, 1, 1)
+
+
+def test_a_correction_whose_new_rows_fail_leaves_nothing(in_process: Clients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that was written anew before is given up; the same correction goes through afterwards."""
+    columns = pa.schema([("id", pa.int64()), ("part", pa.int32())])
+    environment = {**IN_PROCESS, "DMSLAKE_DATABASE": ""}
+    table = WorkTable(environment, "s3://raw/dms/", "s3://lake/lake/", columns, partition_key="part", shared=in_process)
+    table.load([(1, 1), (2, 1)])
+    assert table.run("LoadInitial") == 0
+    rows = tmp_path / "rows.csv"
+    rows.write_text("id,part\n1,2\n")
+    given = {"key": "id", "updates": str(rows)}
+    begun: list[int] = []
+
+    def fails(task: Any, new: Any) -> Any:
+        begun.append(len(table.open_uploads()))
+        raise OSError("the connection was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(apply_rows._NewFileTask, "__call__", fails)
+        assert table.run("Apply", **given) != 0
+
+    assert (begun, table.open_uploads()) == ([1], [])
+    assert table.run("Apply", **given) == 0, table.last_run()
+    assert sorted(table.rows()) == [(1, 2), (2, 1)]

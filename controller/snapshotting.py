@@ -9,6 +9,7 @@ from controller.dispatch import RunOutcome
 from controller.plan import SNAPSHOT, PlannedRun, Problem
 from controller.session import Session
 from glue_jobs.aws.translate import translated
+from glue_jobs.core.snapshot_inputs import quiet_since
 from glue_jobs.core.snapshot_plan import Manifest, SnapshotPlan
 from glue_jobs.core.snapshot_sources import SnapshotWish, wish_arguments
 from glue_jobs.protocol.snapshot import find_manifest, look
@@ -61,7 +62,7 @@ def planned_run(wish: SnapshotWish) -> PlannedRun:
 def plan_here(session: Session, wish: SnapshotWish) -> SnapshotPlan:
     """What the run would read. Nothing is written."""
     with translated():
-        return look(session.clients, wish)
+        return look(session.clients, wish, quiet_since=quiet_since(session.settings.limits, session.host.now()))
 
 
 def take_snapshot(session: Session, wish: SnapshotWish) -> Snapshotted:

@@ -2,7 +2,7 @@
 
 --sources FILE      the sources file (JSON or YAML; s3://…), with --table NAME, a table in it
 --path, --primary_keys, --cdc_start_date, --partition_date, --schema, --timestamp_column, --last_change_column,
---csv_delimiter, --csv_null
+--csv_delimiter, --csv_null, --before_image_prefix
                     the same by arguments, with or instead of the file
 --to s3://…         where the snapshots are
 --run_date D        2024-05-01; today (UTC) where it is not given
@@ -29,6 +29,7 @@ from glue_jobs.aws.translate import translated
 from glue_jobs.core.arguments import check_known, parse_arguments, read_flag
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.settings import Settings, read_settings
+from glue_jobs.core.snapshot_inputs import quiet_since
 from glue_jobs.core.snapshot_plan import SnapshotPlan, Version
 from glue_jobs.core.snapshot_sources import FIELDS, SnapshotWish, check_run_id, read_wish
 from glue_jobs.protocol.job_log import JobLog
@@ -60,10 +61,11 @@ def run(argv: Sequence[str], environment: Mapping[str, str] | None = None, clien
             now = _now()
             wish = read_wish(given, read_entry(clients.s3, given.get("sources", ""), given.get("table", "").strip()), now.date())
             if read_flag(given, "dry_run"):
-                _tell(log, look(clients, wish))
+                _tell(log, look(clients, wish, quiet_since=quiet_since(settings.limits, now)))
                 return None
             settings = Settings(compression=settings.compression, limits=settings.limits, run_id=run_id)
-            made = make_snapshot(clients, wish, Version.of(wish.run_date, now, run_id), SnapshotRows(settings, environment))
+            version, work = Version.of(wish.run_date, now, run_id), SnapshotRows(settings, environment)
+            made = make_snapshot(clients, wish, version, work, quiet_since=quiet_since(settings.limits, now))
             _report(log, wish, made)
     except DmslakeError as error:
         log.event("failed", error={"code": error.code, "message": error.message, "todo": error.todo})

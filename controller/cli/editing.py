@@ -156,6 +156,7 @@ def _edit_here(call: Call, path: str, wish: Wish) -> int:
     """The edit in this process, under the table's lease. Its failure is raised."""
     need("pyarrow", "numpy")
     assert wish.give is not None
+    call.settings.require("database")  # without it a new partition would be in no catalog, and no later run would look for it
     with call.session() as session:
         _, state = one_table(session, path, wants=lambda state: False)
         engine: Any = importlib.import_module("glue_jobs.spark.engine")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controller.doctor.buckets import Bucket
 from controller.doctor.finding import FINE, WARNS, Finding, aws_line
-from controller.doctor.lifecycle import covers, enabled, expires_live, least, rule_name, rule_prefix
+from controller.doctor.lifecycle import covers, enabled, expires_live, least, rule_name, rule_prefix, sleepy
 from controller.doctor.looks import not_checked
 
 
@@ -43,12 +43,17 @@ def _lifecycle(bucket: Bucket) -> list[Finding]:
         return [not_checked(seen, check, str(bucket.uri))]
     rules = enabled((seen.answer or {}).get("Rules", []))
     prefix = bucket.uri.key
-    taking = [
-        rule for rule in rules if expires_live(rule) and (rule_prefix(rule).startswith(prefix) or prefix.startswith(rule_prefix(rule)))
-    ]
-    if not taking:
-        return [Finding(FINE, check, str(bucket.uri), found="no rule takes raw files")]
-    return [_expiry(bucket, check, rule) for rule in taking]
+    meeting = [rule for rule in rules if rule_prefix(rule).startswith(prefix) or prefix.startswith(rule_prefix(rule))]
+    found = [_expiry(bucket, check, rule) for rule in meeting if expires_live(rule)]
+    found += [_archive(bucket, check, rule, asleep) for rule in meeting if (asleep := sleepy(rule, "Transitions"))]
+    return found or [Finding(FINE, check, str(bucket.uri), found="no rule takes raw files")]
+
+
+def _archive(bucket: Bucket, check: str, rule: Mapping[str, Any], asleep: Sequence[str]) -> Finding:
+    what = "raw files in an archive can't be read: no reload from them, no `verify --replay`, and one that goes before it was applied waits"
+    fix = aws_line("s3api", "get-bucket-lifecycle-configuration", bucket=bucket.name)
+    found = f"{rule_name(rule)}: to {', '.join(asleep)}"
+    return Finding(WARNS, check, str(bucket.uri), what, "a storage class that can be read at once", found, fix)
 
 
 def _expiry(bucket: Bucket, check: str, rule: Mapping[str, Any]) -> Finding:

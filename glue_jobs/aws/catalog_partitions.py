@@ -44,20 +44,25 @@ def refresh_partitions(
     database: str,
     name: str,
     *,
+    location: str,
     columns: Schema,
+    partitioning: Partitioning,
     pause: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Give every partition the columns of the table, where they differ; how many did. Needed when a column's type grew.
+    """Give every partition the columns of the table and its folder's place, where they differ; how many did. Needed when a column's type
+    grew, or where the table was made by others or was elsewhere.
 
-    Each partition has its own list of columns, and Athena refuses one whose type isn't the table's.
+    Each partition has its own list of columns, and Athena refuses one whose type isn't the table's; and it has its own place, which is
+    where Athena reads it.
     """
     wanted = glue_columns(columns, {})
     left: dict[tuple[str, ...], Any] = {}
     for partition in _partitions(glue, database, name):
         found: Any = partition["StorageDescriptor"]
-        if name_types(found["Columns"]) != name_types(wanted):
-            values = list(partition["Values"])
-            entry = {"Values": values, "StorageDescriptor": {**found, "Columns": wanted}}
+        values = [str(value) for value in partition["Values"]]
+        folder = location + folder_of(partitioning, tuple(None if value == NULL_FOLDER else value for value in values))
+        if name_types(found["Columns"]) != name_types(wanted) or str(found.get("Location", "")).rstrip("/") != folder.rstrip("/"):
+            entry = {"Values": values, "StorageDescriptor": storage(folder, wanted)}
             left[tuple(values)] = {"PartitionValueList": values, "PartitionInput": entry}
     changed = len(left)
     _in_pages(left, lambda page: glue.batch_update_partition(DatabaseName=database, TableName=name, Entries=page), name, pause)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Literal
 
 from botocore.exceptions import ClientError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FENCE = "dmslake.fence"
 PATH = "dmslake.path"
+_OF_OTHERS = ("spark.sql.", "projection.", "storage.location.", "delta.")
+_FORMATS = frozenset({"table_type", "metadata_location", "previous_metadata_location", "provider"})
 _CONCURRENT = frozenset({"ConcurrentModificationException", "VersionMismatchException", EXISTS, MISSING})
 
 
@@ -36,15 +38,15 @@ def sync_table(
     description: str = "",
     moved_from: str | None = None,
     pause: Callable[[float], None] = time.sleep,
-) -> Literal["later", "updated", "created"]:
+) -> Literal["later", "updated", "moved", "created"]:
     """Create or update the table, and the database if it is missing. columns: those in the files, without partition columns.
 
-    `created`: it may have no partition yet. `later`, and nothing is done: a greater fence wrote the table, its partitions are that
-    writer's too. A table of another path, or of none and in another place, raises TableBlocked, code catalog-name-taken. What a person
-    added (parameters, comments) stays. If others write it at the same time it is read again and tried again; RetryLater if that doesn't
-    end. moved_from: the location that the table must have before, else it is `later` too.
+    `created`: it may have no partition yet. `moved`: it was elsewhere, and its partitions still are. `later`, and nothing is done: a
+    greater fence wrote the table, its partitions are that writer's too. A table of another path, or of none and in another place, raises
+    TableBlocked, code catalog-name-taken. What a person added (parameters, comments) stays. If others write it at the same time it is read
+    again and tried again; RetryLater if that doesn't end. moved_from: the location that the table must have before, else it is `later` too.
     """
-    created = False
+    created = was_elsewhere = False
     for attempt in range(ATTEMPTS):
         if attempt:
             pause(0.2 * 2**attempt)
@@ -69,8 +71,9 @@ def sync_table(
                 created = True  # whatever it answers: the table that is found next may be the one that this request made
                 glue.create_table(DatabaseName=database, TableInput=table)
             else:
+                was_elsewhere |= found["StorageDescriptor"].get("Location", "").rstrip("/") != location.rstrip("/")
                 _update_table(glue, database, table, found)
-            return "created" if created else "updated"
+            return "created" if created else "moved" if was_elsewhere else "updated"
         except ClientError as error:
             if error_code(error) not in _CONCURRENT:
                 raise
@@ -192,6 +195,14 @@ def _update_table(glue: GlueClient, database: str, table: dict[str, Any], found:
     glue.update_table(**request)
 
 
+def _kept_parameters(found: Mapping[str, str]) -> dict[str, str]:
+    """What a person has said of the table. Not what another program noted of it, while it is that one's: Spark would go by its own columns
+    and place, Athena by its own partitions, whatever the table says beside them."""
+    if PATH in found:
+        return dict(found)
+    return {name: value for name, value in found.items() if not (name.startswith(_OF_OTHERS) or name in _FORMATS)}
+
+
 def _table_input(
     name: str, found: Any, location: str, columns: Schema, partition_columns: Sequence[tuple[str, str]], description: str
 ) -> dict[str, Any]:
@@ -204,7 +215,7 @@ def _table_input(
         "Name": name,
         **({"Description": text} if text else {}),
         "TableType": "EXTERNAL_TABLE",
-        "Parameters": {**found.get("Parameters", {}), "EXTERNAL": "TRUE", "classification": "parquet"},
+        "Parameters": {**_kept_parameters(found.get("Parameters", {})), "EXTERNAL": "TRUE", "classification": "parquet"},
         "PartitionKeys": glue_columns(tuple(Column(name, kind) for name, kind in partition_columns), known),
         "StorageDescriptor": storage(location, glue_columns(columns, known)),
     }

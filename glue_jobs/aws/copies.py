@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from glue_jobs.aws.objects import bare_etag
-from glue_jobs.aws.translate import error_code
+from glue_jobs.aws.translate import ARCHIVED, error_code
 from glue_jobs.aws.uploads import FinishedUpload, abort_upload, multipart_etag
 from glue_jobs.aws.versions import VersionEntry
 from glue_jobs.core.errors import blocked
@@ -89,7 +89,7 @@ def _copy_part(s3: S3Client, version: Source, span: tuple[int, int] | None, targ
     except ClientError as error:
         if error_code(error) in _GONE | _CHANGED:
             raise version_gone(version.bucket, version.key, f"version {version.version}") from error
-        if error_code(error) == "InvalidObjectState":
+        if error_code(error) == ARCHIVED:
             raise blocked(
                 "version-archived",
                 "a data file can't be restored right now: a lifecycle rule moved its data version to an archive",

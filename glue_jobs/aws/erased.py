@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from glue_jobs.aws.records import read_record, read_records
+from glue_jobs.aws.records import read_records
 from glue_jobs.aws.removal import left_of
 from glue_jobs.core.erasure import NOTHING_ERASED, Erased, erased_by
 from glue_jobs.core.paths import S3Uri
@@ -27,6 +27,4 @@ def left_versions(s3: Any, lake: S3Uri, erases: Sequence[str]) -> tuple[tuple[Er
 
 def erase_records(s3: Any, lake: S3Uri, erases: Sequence[str]) -> list[ChangeRecord]:
     """The records of `erases`, in their order."""
-    if len(erases) == 1:
-        return [read_record(s3, lake, erases[0], with_checkpoint=False)]
-    return read_records(s3, lake, erases)
+    return read_records(s3, lake, erases, with_checkpoint=False)

@@ -146,12 +146,12 @@ def _decode(data: bytes, uri: S3Uri, with_checkpoint: bool) -> ChangeRecord:
     return from_json(text, where, with_checkpoint=with_checkpoint)
 
 
-def read_records(s3: S3Client, out_path: S3Uri, ids: Sequence[str]) -> list[ChangeRecord]:
-    """The records of several changes, in the order of `ids`."""
+def read_records(s3: S3Client, out_path: S3Uri, ids: Sequence[str], *, with_checkpoint: bool = True) -> list[ChangeRecord]:
+    """The records of several changes, in the order of `ids`. with_checkpoint: as of read_record."""
     if len(ids) < 2:
-        return [read_record(s3, out_path, change) for change in ids]
+        return [read_record(s3, out_path, change, with_checkpoint=with_checkpoint) for change in ids]
     with ThreadPoolExecutor(min(READ_THREADS, len(ids))) as pool:
-        return list(pool.map(lambda change: read_record(s3, out_path, change), ids))
+        return list(pool.map(lambda change: read_record(s3, out_path, change, with_checkpoint=with_checkpoint), ids))
 
 
 def list_hidden_records(s3: S3Client, out_path: S3Uri) -> Iterator[str]:

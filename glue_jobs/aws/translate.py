@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from glue_jobs.core.errors import ConfigurationError, DmslakeError, RetryLater
 
 ACCESS_DENIED = frozenset(
-    "AccessDenied AccessDeniedException UnauthorizedOperation AuthorizationError AllAccessDisabled InvalidObjectState"
+    "AccessDenied AccessDeniedException UnauthorizedOperation AuthorizationError AllAccessDisabled"
     " KMS.AccessDeniedException Forbidden 403".split()
 )
 BAD_CREDENTIALS = frozenset(
@@ -19,6 +19,7 @@ BAD_CREDENTIALS = frozenset(
     " ExpiredTokenException InvalidToken InvalidSignatureException MissingAuthenticationTokenException"
     " MissingAuthenticationToken IncompleteSignature IncompleteSignatureException NotSignedUp".split()
 )
+ARCHIVED = "InvalidObjectState"  # of an object that a lifecycle rule moved to where nothing can read it
 CLOCK_SKEWED = frozenset("RequestTimeTooSkewed RequestExpired".split())
 # The request was not carried out, or not known to be: the same one may succeed later.
 RETRYABLE = frozenset(
@@ -77,6 +78,9 @@ def _of_answer(error: ClientError) -> DmslakeError:
         return ConfigurationError(what, "clock", "set this machine's clock")
     if code in BAD_CREDENTIALS:
         return ConfigurationError(what, "credentials", "renew the AWS credentials (aws sso login, AWS_PROFILE, AWS_ACCESS_KEY_ID …)")
+    if code == ARCHIVED:  # its status is 403, and no policy helps
+        todo = "bring it back (aws s3api restore-object), then run again; take the transition to an archive out of the lifecycle rule"
+        return ConfigurationError(what, "object-archived", todo)
     if code in ACCESS_DENIED or status == 403:
         return ConfigurationError(what, "access-denied", f"allow {_action(error)} in the IAM policy and the bucket or key policy")
     if code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "301"):
@@ -107,6 +111,14 @@ def _of_no_answer(error: BotoCoreError) -> DmslakeError:
     return ConfigurationError(f"{type(error).__name__}: {error}", "boto3", "check the AWS configuration files and settings")
 
 
+# How the operations of a service end, of those that the jobs ask for; the least ambiguous first.
+_NOUNS = {
+    "dynamodb": ("Item", "Items", "DescribeTable"),
+    "s3": ("Object", "Objects", "Bucket", "Upload", "Versioning", "Encryption", "Policy", "Location"),
+    "glue": ("Database", "Table", "Tables", "Partition", "Partitions", "JobRun", "JobRuns", "Job", "Jobs", "Trigger", "Triggers"),
+}
+
+
 def _what(error: ClientError) -> str:
     """Operation, code and AWS's own words."""
     answer = error.response.get("Error", {})
@@ -126,6 +138,8 @@ def _action(error: ClientError) -> str:
         "ListObjectVersions": "s3:ListBucketVersions", "DeleteObjects": "s3:DeleteObject",
         "CreateMultipartUpload": "s3:PutObject", "UploadPart": "s3:PutObject", "CompleteMultipartUpload": "s3:PutObject",
         "UploadPartCopy": "s3:PutObject and s3:GetObjectVersion", "ListMultipartUploads": "s3:ListBucketMultipartUploads",
-        "GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
+        "GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration", "ListParts": "s3:ListMultipartUploadParts",
+        "GetObject": "s3:GetObject (of an older version s3:GetObjectVersion)", "Scan": "dynamodb:Scan", "Query": "dynamodb:Query",
     }  # fmt: skip
-    return service.get(error.operation_name, error.operation_name)
+    name = error.operation_name
+    return service.get(name) or next((f"{each}:{name}" for each, nouns in _NOUNS.items() if name.endswith(nouns)), name)

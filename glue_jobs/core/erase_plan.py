@@ -39,12 +39,13 @@ class FileShape:
 
 @dataclass(frozen=True)
 class Rename:
-    """A column that a change of the generation renamed."""
+    """A column that a change of the generation renamed. undone: the table's state is not one that came of it."""
 
     change: str
     generation: int
     old: str
     new: str
+    undone: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,14 @@ def renames_of(record: ChangeRecord) -> tuple[Rename, ...]:
 def older_names(renames: Iterable[Rename], generation: int = 0, change: str = "") -> dict[str, tuple[str, ...]]:
     """Name → the names that the column may have in files that the change of the generation wrote, 0 and '' for any: a load begins with
     names of its own, which no earlier rename of an earlier generation means. A later one may: the load was undone since. renames: oldest
-    first."""
+    first. After one that was undone the column had the new name in files of that time, and not the old name before it is another's."""
     older: dict[str, set[str]] = {}
     for rename in renames:
-        if rename.generation >= generation or rename.change > change:
+        if rename.undone and rename.change <= change:
+            for names in (names for name, names in older.items() if rename.old in names):
+                names.add(rename.new)
+            older.setdefault(rename.old, set()).add(rename.new)
+        elif not rename.undone and (rename.generation >= generation or rename.change > change):
             older.setdefault(rename.new, set()).update({rename.old, *older.get(rename.old, ())})
     return {name: tuple(sorted(names)) for name, names in older.items()}
 

@@ -14,20 +14,36 @@ from glue_jobs.core.schema import Column, Schema, find, is_type, widened
 from glue_jobs.core.state import TableState
 from glue_jobs.core.verify import change_in_name, is_skipped_by_readers
 
+_LOGS = {"Delta Lake": "/_delta_log/", "Apache Hudi": "/.hoodie/", "Apache Iceberg": ".metadata.json/"}  # in a path between slashes
+
 
 @dataclass(frozen=True)
 class Footer:
-    """A Parquet file and what its footer says. columns: in lake types, without left_out, which are not the table's (`Op`)."""
+    """A Parquet file and what its footer says. columns: in lake types, without left_out, which are not the table's (`Op`). unlike: those
+    whose type in the file is none that all readers take for the lake's, with it."""
 
     path: str
     file: RawFile
     rows: int
     columns: Schema
     left_out: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
 
 
 def data_files(listing: Mapping[str, RawFile], lake: S3Uri) -> tuple[dict[str, RawFile], tuple[str, ...]]:
-    """(path → object that must be Parquet, the paths that readers pass over)."""
+    """(path → object that must be Parquet, the paths that readers pass over). Refuses a table whose files are told by a log of its own:
+    among those that lie there are some that are no longer, or not wholly, the table's."""
+    for path in sorted(listing):
+        kind = next((kind for kind, part in _LOGS.items() if part in f"/{path}/"), "")
+        if kind:
+            raise blocked(
+                "adopt-log",
+                f"the folder is a table of {kind}: a log, which is not read, says which files have its rows",
+                where=str(lake.join(path)),
+                expected="a folder all of whose Parquet files are the table",
+                found=path,
+                todo="load the table anew; or write its rows as plain Parquet to another folder, as by Spark, and adopt that one",
+            )
     files = {path: file for path, file in listing.items() if not is_skipped_by_readers(path, file.size)}
     ours = sorted(path for path in files if change_in_name(path))
     if ours:

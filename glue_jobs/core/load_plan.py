@@ -37,7 +37,7 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
     reason = "a person asked for it" if asked else f"{len(fresh)} load file(s) are new or changed, first {fresh[0].base}"
     quiet = timedelta(minutes=limits.load_quiet_minutes if state.load_quiet_minutes is None else state.load_quiet_minutes)
     newest = max(file.modified for file in loads)
-    if now - newest < quiet and not _is_followed(min(file.modified for file in fresh or loads), newest, listing.cdc):
+    if now - newest < quiet and not is_followed(min(file.modified for file in fresh or loads), newest, listing.cdc):
         return Rest(
             "reload-waits",
             f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file tells that it is over",
@@ -51,7 +51,7 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
     return TakeLoad(loads, True, reason, gone, left_out, passed, listing.cdc)
 
 
-def _is_followed(first: datetime, newest: datetime, cdc: Sequence[RawFile]) -> bool:
+def is_followed(first: datetime, newest: datetime, cdc: Sequence[RawFile]) -> bool:
     """Whether a CDC file came after the load files, of which the first and the newest are of these times: a task brings a table's changes
     when it has loaded it, so the load is over. Not where a CDC file was open while a load file was written: it is another task's.
     Transaction files say nothing: other tables' changes are in them too."""

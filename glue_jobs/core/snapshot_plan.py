@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from typing import Any
 
 from glue_jobs.core.csv_form import NULL
+from glue_jobs.core.dms_columns import BEFORE_IMAGES
 from glue_jobs.core.errors import TableBlocked, blocked
 from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawFile, RawListing, cdc_name, is_csv
 from glue_jobs.core.record import Counts, DataFile, Input
 from glue_jobs.core.schema import Column, Schema
+from glue_jobs.core.snapshot_inputs import Counted, check_load_is_over, check_none_gone, count_files
 from glue_jobs.core.snapshot_sources import SnapshotWish, Source
 
 FORMAT = 1
 RUNS = "_runs/"
-LOAD_GAP = timedelta(hours=1)  # load files that come within it of one another are of one load
 FLAT, BY_COLUMN, BY_RUN_DATE = "flat", "dated by column", "dated by run date"
 
 
@@ -61,7 +62,7 @@ class Manifest:
     files: all data files that the version is made of, paths below the snapshot's folder; those that begin with the version's own prefix
     were written by this run. partitions: (folder value, location) that the catalog has for this version. schema: of the raw files;
     inputs: every raw file that counts, those of the versions before included. csv_columns (their order), csv_delimiter,
-    csv_null: how CSV files among them are read; no columns in what older versions wrote.
+    csv_null: how CSV files among them are read; no columns in what older versions wrote. before_images: patterns of their names.
     """
 
     version: Version
@@ -89,6 +90,7 @@ class Manifest:
     csv_columns: tuple[str, ...] = ()
     csv_delimiter: str = ","
     csv_null: str = NULL
+    before_images: tuple[str, ...] = BEFORE_IMAGES
 
     @property
     def written(self) -> tuple[DataFile, ...]:
@@ -117,6 +119,7 @@ def read_manifest(text: str, where: str) -> Manifest:
         said["counts"] = Counts(**said["counts"])
         said["primary_keys"] = tuple(said["primary_keys"])
         said["csv_columns"] = tuple(said.get("csv_columns", ()))
+        said["before_images"] = tuple(said.get("before_images", BEFORE_IMAGES))
         return Manifest(**said)
     except (ValueError, KeyError, TypeError) as error:
         raise bad_manifest(where, str(error)) from error
@@ -136,71 +139,6 @@ def bad_manifest(where: str, found: str) -> TableBlocked:
         found=found[:200],
         todo="restore the object; or drop the Glue table of the snapshot, and the next run makes it anew",
     )
-
-
-@dataclass(frozen=True)
-class Counted:
-    """The raw files that count, in DMS's order. later: files that do not, because they are of other days."""
-
-    loads: tuple[RawFile, ...]
-    cdc: tuple[RawFile, ...]
-    later: int = 0
-
-    @property
-    def files(self) -> tuple[RawFile, ...]:
-        return (*self.loads, *self.cdc)
-
-
-def count_files(wish: SnapshotWish, listing: RawListing) -> Counted:
-    """The load files last modified up to the run date, and the CDC files of the days from the CDC start date to it, in UTC."""
-    where = str(wish.source.path)
-    if listing.foreign:
-        raise blocked(
-            "foreign-raw-file",
-            f"{len(listing.foreign)} file(s) in the raw folder have names that DMS does not give",
-            where=f"s3://{wish.source.path.bucket}/{listing.foreign[0].key}",
-            expected="LOAD00000001.parquet, 20240501-120000000.parquet",
-            found=listing.foreign[0].base,
-            todo="move them away; of a transaction-ordered target set no CdcPath in DMS",
-        )
-    if not listing.loads and not listing.cdc:
-        raise blocked(
-            "no-raw-files", "there is no file of DMS", where=where, expected="load and CDC files", found="nothing",
-            todo="correct the source's path: the folder of one table, bucket/prefix/schema/table",
-        )  # fmt: skip
-    loads = tuple(file for file in listing.loads if file.modified.date() <= wish.run_date)
-    cdc = tuple(file for file in listing.cdc if _counts(wish, file))
-    if not loads:
-        raise blocked(
-            "no-load-files",
-            "no load file counts: the rows that changed since could not be told from those that did not",
-            where=where,
-            expected=f"a load file last modified up to {wish.run_date} (UTC)",
-            found=f"{len(listing.loads)} younger one(s)" if listing.loads else "none",
-            todo="take a later run date, or reload the table in DMS",
-        )
-    _check_ended(wish, loads, [file for file in listing.loads if file not in loads])
-    return Counted(loads, cdc, len(listing.loads) + len(listing.cdc) - len(loads) - len(cdc))
-
-
-def _check_ended(wish: SnapshotWish, loads: Sequence[RawFile], later: Sequence[RawFile]) -> None:
-    """Refuse the half of a load that goes on after the run date's midnight: it would be the day's state for good."""
-    last = max(file.modified for file in loads)
-    first = min((file.modified for file in later), default=None)
-    if first is not None and first - last < LOAD_GAP:
-        raise blocked(
-            "load-not-ended",
-            f"a load goes on after the run date: {len(loads)} of its files count, {len(later)} do not",
-            where=str(wish.source.path),
-            expected=f"the whole load up to {wish.run_date} (UTC)",
-            found=f"files of {last:%Y-%m-%d %H:%M:%S} and of {first:%Y-%m-%d %H:%M:%S}",
-            todo="take a later run date",
-        )
-
-
-def _counts(wish: SnapshotWish, file: RawFile) -> bool:
-    name, start = cdc_name(file.key), wish.source.cdc_start_date
-    return name is not None and (start is None or start <= name.time.date()) and name.time.date() <= wish.run_date
 
 
 @dataclass(frozen=True)
@@ -226,9 +164,15 @@ class SnapshotPlan:
         return "incremental" if self.base else "full"
 
 
-def plan_snapshot(wish: SnapshotWish, listing: RawListing, current: Manifest | None, missing: Sequence[str] = ()) -> SnapshotPlan:
-    """The plan of a run. current: of the version that the catalog points to; missing: those of its data files that are not there."""
+def plan_snapshot(
+    wish: SnapshotWish, listing: RawListing, current: Manifest | None, missing: Sequence[str] = (), *, quiet_since: datetime
+) -> SnapshotPlan:
+    """The plan of a run. current: of the version that the catalog points to; missing: those of its data files that are not there;
+    quiet_since: a load file that was written since may not be its load's last one."""
     counted = count_files(wish, listing)
+    if current is not None and current.path == str(wish.source.path):
+        check_load_is_over(wish, counted, listing, current.inputs, quiet_since)
+        check_none_gone(wish, counted, listing, current.inputs)
     reason = "asked for (full)" if wish.full else why_full(wish, counted, current, missing)
     if current is None or reason:
         return SnapshotPlan(wish, counted, counted.files, None, reason, current)
@@ -250,6 +194,7 @@ def why_full(wish: SnapshotWish, counted: Counted, current: Manifest | None, mis
         "last_change_column": (current.last_change_column, source.last_change_column),
         "layout": (current.layout, layout_of(wish)),
         "partition_date": (current.partition_date, source.partition_date if wish.by_column else ""),
+        "before_image_prefix": (current.before_images, source.before_images),
     }
     for name, (before, now) in same.items():
         if before != now:
@@ -305,11 +250,21 @@ def layout_of(wish: SnapshotWish) -> str:
     return BY_COLUMN if wish.by_column else BY_RUN_DATE if wish.by_run_date else FLAT
 
 
-def unreferenced(manifests: Iterable[Manifest], used: set[str], keep: int, mine: Version) -> list[Manifest]:
-    """The versions that go: older than the newest `keep`, older than this run's, and not among the `used` ones. Oldest first."""
-    newest = sorted(manifests, key=lambda manifest: (manifest.version.fence, manifest.version.name), reverse=True)
-    old = [each for each in newest[max(1, keep) :] if each.version.name not in used and each.version.fence < mine.fence]
-    return old[::-1]
+def removable(listed: Iterable[tuple[str, datetime]], keep: int) -> tuple[list[str], list[str]]:
+    """(the names of the newest `keep` versions, those of the others, oldest first). listed: name, and when its manifest was written."""
+    newest = [name for name, _ in sorted(listed, key=lambda each: (each[1], each[0]), reverse=True)]
+    return newest[: max(1, keep)], newest[max(1, keep) :][::-1]
+
+
+def as_made(wish: SnapshotWish, manifest: Manifest) -> SnapshotWish:
+    """The wish with the names that the version's files have, where another run asks for others."""
+    source = replace(wish.source, primary_keys=manifest.primary_keys, last_change_column=manifest.last_change_column)
+    return replace(wish, source=replace(source, partition_date=manifest.partition_date))
+
+
+def folders_of(manifest: Manifest) -> set[str]:
+    """The names of the versions in whose folders its data files are: dated by a column, those of versions before, too."""
+    return {file.path.split("/", 1)[0].partition("=")[2] for file in manifest.files}
 
 
 def with_inputs(plan: SnapshotPlan, read: Sequence[Input]) -> tuple[Input, ...]:

@@ -23,6 +23,7 @@ from typing import Any
 
 from glue_jobs.core.arguments import read_flag
 from glue_jobs.core.csv_form import NULL, parse_delimiter, parse_null
+from glue_jobs.core.dms_columns import BEFORE_IMAGES, parse_before_images
 from glue_jobs.core.errors import UsageError
 from glue_jobs.core.given import key_text, split_key
 from glue_jobs.core.paths import S3Uri
@@ -32,7 +33,7 @@ LAST_CHANGE = "last_change"
 LAYOUTS = ("flat", "dated")
 FIELDS = (
     "path", "primary_keys", "partition_date", "cdc_start_date", "schema", "timestamp_column", "last_change_column",
-    "csv_delimiter", "csv_null",
+    "csv_delimiter", "csv_null", "before_image_prefix",
 )  # fmt: skip
 _SAME_TYPE = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "bool": "boolean", "str": "string"}
 _DATE_TYPES = ("date", "timestamp", "string")
@@ -54,6 +55,7 @@ class Source:
     last_change_column: str = LAST_CHANGE
     csv_delimiter: str = ","
     csv_null: str = NULL
+    before_images: tuple[str, ...] = BEFORE_IMAGES  # patterns of the names of before images
 
     @property
     def expected(self) -> Schema:
@@ -161,8 +163,17 @@ def read_source(table: str, said: Mapping[str, Any]) -> Source:
         last_change_column=str(said.get("last_change_column") or LAST_CHANGE).strip(),
         csv_delimiter=_csv(said, "csv_delimiter", parse_delimiter, ","),
         csv_null=_csv(said, "csv_null", parse_null, NULL),
+        before_images=_images(said.get("before_image_prefix")),
     )
     return check_columns(source, source.expected) if source.schema else source
+
+
+def _images(said: Any) -> tuple[str, ...]:
+    text = ",".join(map(str, said)) if isinstance(said, (list, tuple)) else str(said or "")
+    try:
+        return parse_before_images(text)
+    except ValueError as error:
+        raise _bad("before_image_prefix", str(error), "what before images' names begin with, as OLD_, or a pattern, as *_old") from error
 
 
 def _csv(said: Mapping[str, Any], name: str, parse: Callable[[Any], str], default: str) -> str:
@@ -299,6 +310,7 @@ def wish_arguments(wish: SnapshotWish) -> dict[str, str]:
         "last_change_column": source.last_change_column,
         "csv_delimiter": {"\t": "\\t", ",": "", " ": '" "'}.get(source.csv_delimiter, source.csv_delimiter),
         "csv_null": {"": '""', NULL: ""}.get(source.csv_null, source.csv_null),
+        "before_image_prefix": "" if source.before_images == BEFORE_IMAGES else ",".join(source.before_images),
         "run_date": wish.run_date.isoformat(),
         "to": str(wish.to),
         "database": wish.database,

@@ -27,6 +27,7 @@ PREVIOUS = "previous"
 PAUSED_BY_US = "rolled back"  # how the reason of our pauses begins: a re-apply of everything lifts only those
 _BEFORE = " (paused before: {})"
 _EPOCH = re.compile(r"\d{9,11}(\.\d+)?")
+_DIGITS = re.compile(r"(?!\d{8}$)\d+([.,]\d+)?")  # but for 20240501
 Read = Callable[[str], ChangeRecord]
 
 
@@ -67,6 +68,8 @@ def parse_to(text: str) -> str | datetime:
         return text
     if _EPOCH.fullmatch(text):
         return datetime.fromtimestamp(float(text), timezone.utc)
+    if _DIGITS.fullmatch(text):  # Python reads some as days of other centuries: epoch milliseconds would take a table back to nothing
+        raise UsageError(f"the time is unclear: {text!r}", "bad-goal", "give 2024-05-01T12:00:00, 20240501, or epoch seconds (10 digits)")
     try:
         moment = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text))
     except ValueError:

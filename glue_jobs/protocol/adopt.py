@@ -7,7 +7,7 @@ If we die …                     then
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -113,7 +113,8 @@ def plan_adoption(look: Look, state: TableState, wish: AdoptWish, *, check_keys:
     check_partitioning(state.partitioning, schema, str(state.path))
     adoption = assemble(state, place, schema, footers, passed_over, mixed)
     look.reader.check_partitions(schema, state.partitioning, [file.partition for file in adoption.files])
-    adoption = replace(adoption, warnings=tuple(_warnings(adoption, raw_schema, problem)))
+    unlike = sorted({column for footer in footers for column in footer.unlike})
+    adoption = replace(adoption, warnings=tuple(_warnings(adoption, raw_schema, problem, unlike)))
     return Planned(look.reader.checked(look.s3, adoption) if check_keys else adoption, listing)
 
 
@@ -151,12 +152,18 @@ def _raw_schema(look: Look, state: TableState, raw: RawListing) -> tuple[Schema,
         return (), f"the newest raw file can't be read: {error.message}"
 
 
-def _warnings(adoption: Adoption, raw: Schema, problem: str) -> Iterable[str]:
+def _warnings(adoption: Adoption, raw: Schema, problem: str, unlike: Sequence[str]) -> Iterable[str]:
     place, path = adoption.place, str(adoption.state.path)
     if problem:
         yield problem
+    way = f"; `dmslake repartition {adoption.state.path.in_shell}` rewrites all files" if adoption.state.has_source else ""
+    if unlike:
+        cut = " (nanoseconds are cut to microseconds in each file that is rewritten)" if any("[ns" in column for column in unlike) else ""
+        yield (
+            f"{', '.join(unlike)}: of a type in the files that not every reader takes for the catalog's, as Athena, Trino and Spark may"
+            f" refuse it or show other values{cut}{way}"
+        )
     if adoption.mixed:
-        way = f"; `dmslake repartition {adoption.state.path.in_shell}` rewrites all files" if adoption.state.has_source else ""
         yield (
             f"the type of {', '.join(adoption.mixed)} is not the same in all files: dmslake reads them alike, but Athena and Spark may "
             f"refuse them{way}"

@@ -34,14 +34,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from glue_jobs.aws.erased import left_versions
+from glue_jobs.aws.erased import erase_records, left_versions
 from glue_jobs.aws.objects import hide
 from glue_jobs.aws.records import write_attachment
 from glue_jobs.aws.removal import held_versions, remove_versions
 from glue_jobs.aws.uploads import abort_upload, list_open_uploads
 from glue_jobs.core.erase_plan import Rewritten, change_of_path
 from glue_jobs.core.erasure import KIND, hashed
-from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseLost, RetryLater
+from glue_jobs.core.errors import CommitRefused, DmslakeError, LeaseLost, RetryLater, blocked
 from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.key_filter import FOLDER, is_filter_name
 from glue_jobs.core.paths import changes_folder
@@ -79,6 +79,7 @@ def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", 
                 run.finish()
                 _check_head(run, from_change)
             finish_erases(run)
+        _check_uploaded(run)
         planned = plan_erase(run.s3, run.state, run.snapshot, eraser)
         plan = planned.plan
         if shown and plan.digest != shown:
@@ -91,6 +92,9 @@ def erase(eraser: Eraser, salt: str, *, from_change: str = "", shown: str = "", 
         run.wished(lambda change: _work(run, eraser, planned, salt, change), action=KIND)
         finish_erases(run)
         run.note = f"{len(plan.versions)} version(s) were removed for good"
+        if plan.lacking:
+            columns = ", ".join(plan.columns)
+            run.warnings.append(f"{plan.lacking} version(s) that S3 keeps have no column {columns}, and were not searched (docs/erase.md)")
         if plan.unsearched:
             others = f"{len(plan.unsearched)} object(s) of others or damaged were not searched, first {plan.unsearched[0]}"
             run.warnings.append(f"{others}: look whether they hold a key that was erased")
@@ -110,6 +114,23 @@ def resume() -> Act:
         run.note = f"{removed} version(s) were removed for good" if removed else "nothing to do: no erase has a version left"
 
     return act
+
+
+def _check_uploaded(run: TableRun) -> None:
+    """Refuse where files that the table has are open uploads still, as where an unfinished publish was taken off its item by hand: their
+    rows could not be searched, and what is left open is aborted at the end."""
+    for lake, snapshot in ((run.state.lake, run.snapshot), (history_lake(run.state.lake), run.history())):
+        keys = {lake.key + path for path in snapshot.files}
+        waiting = sorted(keys & {upload.key for upload in list_open_uploads(run.s3, lake.bucket, lake.key)})
+        if waiting:
+            raise blocked(
+                "unfinished-upload",
+                f"{len(waiting)} data file(s) of the table were never made visible",
+                where=f"s3://{lake.bucket}/{waiting[0]}",
+                expected="a data file",
+                found="an open upload",
+                todo=f"`dmslake verify {run.state.path.in_shell} --repair` completes it; then erase. Nothing was erased",
+            )
 
 
 def _check_head(run: TableRun, from_change: str) -> None:
@@ -148,10 +169,17 @@ def _work(run: TableRun, eraser: Eraser, planned: Planned, salt: str, change: st
         last_full_load=snapshot.last_full_load,
         values={**kept, ATTRIBUTE: change},
         erased=plan.versions,
-        erased_keys=hashed(plan.columns, salt, found.texts),
+        erased_keys=hashed(plan.columns, _salt_of(run) or salt, found.texts),
         history=_history_work(run, eraser, planned, change),
         details=plan.facts(),
     )
+
+
+def _salt_of(run: TableRun) -> str:
+    """The salt of the table's erase before, '' where there is none: a batch then hashes each of its keys once, however many erases were."""
+    last = run.snapshot.erases[-1:]
+    keys = [record.erased_keys for record in erase_records(run.s3, run.state.lake, last)]
+    return keys[0].salt if keys and keys[0] is not None else ""
 
 
 def _history_work(run: TableRun, eraser: Eraser, planned: Planned, change: str) -> HistoryWork | None:

@@ -30,7 +30,7 @@ from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.ids import change_of_name
 from glue_jobs.core.paths import S3Uri, changes_folder
-from glue_jobs.core.record import ChangeRecord, DataFile
+from glue_jobs.core.record import ChangeRecord, DataFile, stands_for
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 from glue_jobs.protocol.history_table import has_history, snapshot_at
@@ -65,7 +65,7 @@ def plan_erase(s3: Any, state: TableState, snapshot: Snapshot, eraser: Eraser) -
     """What an erase would do. Reads only. Raises DmslakeError, no-key-found, where no version holds any of the keys."""
     lake = state.lake
     hidden = read_erased(s3, lake, snapshot.erases)
-    known = read_known(s3, lake)
+    known = read_known(s3, lake, head=snapshot.change)
     eraser.read_keys(state, known.newest if snapshot.is_empty else FileShape(snapshot.schema, snapshot.primary_key))
     found, plan = _plan_folder(state, snapshot, look_at_versions(s3, lake, snapshot, known), eraser, hidden)
     planned = Planned(plan, found)
@@ -143,17 +143,36 @@ class Known:
         return replace(item, older=self._older[shape.generation, later])
 
 
-def read_known(s3: Any, lake: S3Uri, renames: Iterable[Rename] = ()) -> Known:
-    """What the records in the folder's `_changes` say. renames: further ones, that the folder's own records don't tell."""
+def read_known(s3: Any, lake: S3Uri, renames: Iterable[Rename] = (), head: str = "") -> Known:
+    """What the records in the folder's `_changes` say. renames: further ones, that the folder's own records don't tell. head: the change
+    of the state by which renames are told that were undone; '' for a folder whose records have none."""
     known = Known(renames=[*renames])
+    before: dict[str, tuple[str, str]] = {}  # change → the state that it made, and the one it was made of
     for record in _all_records(s3, lake):
+        before[record.id] = (stands_for(record), record.parent)
         shape = FileShape(record.schema, record.primary_key, record.partitioning, record.generation.number, record.id)
         known.shapes[record.id] = shape
         known.newest = shape if shape.schema else known.newest
         known.renames += renames_of(record)
         for file in record.added:
             known.files.setdefault(file.path, (file, shape))
+    if head:
+        states = _states_of(known.newest.change if head not in before or not before[head][0] else head, before)
+        known.renames = [replace(rename, undone=rename.change not in states) for rename in known.renames]
     return known
+
+
+def _states_of(head: str, before: Mapping[str, tuple[str, str]]) -> set[str]:
+    """The ordinary changes that the head's rows come of. before: as of read_known."""
+    states: set[str] = set()
+    while head in before:
+        state, parent = before[head]
+        if state != head:
+            head = state  # a rollback or a re-apply makes the state of another change
+            continue
+        states.add(head)
+        head = parent
+    return states
 
 
 def _all_records(s3: Any, lake: S3Uri) -> Iterable[ChangeRecord]:

@@ -191,9 +191,10 @@ def last_published(s3: Any, lake: S3Uri, went_back: bool = False) -> str:
     for change in sorted(list_records(s3, lake), reverse=True):
         try:
             record = read_record(s3, lake, change)
+            is_published = _was_published(s3, lake, record, thorough=True)  # reads the history's record, which may be gone as well
         except TableBlocked:
             continue
-        if _was_published(s3, lake, record, thorough=True):
+        if is_published:
             while went_back and change in skipping:
                 change = skipping[change]
             return change

@@ -59,8 +59,8 @@ def update_catalog(
         partitions = {file.partition for file in snapshot.files.values()} if synced == "created" else partitions
         ordered = sorted(partitions, key=lambda values: tuple((value is None, value or "") for value in values))
         add_partitions(glue, database, name, ordered, location=location, columns=columns, partitioning=snapshot.partitioning)
-        if refresh:
-            refresh_partitions(glue, database, name, columns=columns)
+        if refresh or synced == "moved":
+            refresh_partitions(glue, database, name, location=location, columns=columns, partitioning=snapshot.partitioning)
     return True
 
 

@@ -12,7 +12,8 @@ a visible stray may be the last that holds its rows. Dying in between leaves a t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from glue_jobs.aws.objects import hide
 from glue_jobs.aws.records import read_record
 from glue_jobs.aws.uploads import list_open_uploads
 from glue_jobs.aws.versions import versions_of
-from glue_jobs.core.erasure import NOTHING_ERASED
+from glue_jobs.core.erasure import Erased
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.history_table import history_lake
 from glue_jobs.core.paths import S3Uri, TablePath
@@ -96,23 +97,26 @@ class HistoryRepair:
 def plan_repair(place: Place, state: TableState, head: ChangeRecord, snapshot: Snapshot) -> RepairPlan:
     """What a repair would do for the table as it stands. Reads only."""
     check_not_behind(place.s3, state.lake, state.head, state.fence, str(state.path))
-    plan = _plan_folder(place, state, head, snapshot, compare_folder(snapshot, list_folder(place.s3, state.lake)))
+    # The records of erases are the table's own, whichever folder their versions are in.
+    erased = functools.cache(lambda: read_erased(place.s3, state.lake, snapshot.erases))
+    plan = _plan_folder(place, state, head, snapshot, compare_folder(snapshot, list_folder(place.s3, state.lake)), erased)
     if snapshot.history is None:
         return plan
     look = look_at_history(place.s3, state, head, snapshot.history)
-    beside = _plan_folder(place, look.state, look.record, look.snapshot, look.folder)
+    beside = _plan_folder(place, look.state, look.record, look.snapshot, look.folder, erased)
     return replace(plan, history=HistoryRepair(look, replace(beside, finish="")))
 
 
-def _plan_folder(place: Place, state: TableState, head: ChangeRecord, snapshot: Snapshot, folder: Folder) -> RepairPlan:
+def _plan_folder(
+    place: Place, state: TableState, head: ChangeRecord, snapshot: Snapshot, folder: Folder, erased: Callable[[], Erased]
+) -> RepairPlan:
     s3, lake = place.s3, state.lake
     awaited = in_publish(state, head)
     missing = [file for file in folder.missing if file.path not in awaited]
     complete = _never_visible(s3, lake, missing)
     waiting = {file.path for file in complete}
     wanted = [file for file in missing if file.path not in waiting] + [file for file, _ in folder.overwritten if file.path not in awaited]
-    erased = read_erased(s3, lake, snapshot.erases) if wanted else NOTHING_ERASED
-    sources, gone = find_sources(s3, lake, wanted, erased) if wanted else ({}, ())
+    sources, gone = find_sources(s3, lake, wanted, erased()) if wanted else ({}, ())
     unknown = [path for path in folder.unknown if path not in awaited]
     return RepairPlan(
         finish=_unfinished(place, state),

@@ -48,12 +48,14 @@ from glue_jobs.core.snapshot_plan import (
     Manifest,
     SnapshotPlan,
     Version,
+    as_made,
     bad_manifest,
+    folders_of,
     layout_of,
     manifest_json,
     plan_snapshot,
     read_manifest,
-    unreferenced,
+    removable,
     version_of,
 )
 from glue_jobs.core.snapshot_sources import RUN_DATE_COLUMN, SnapshotWish, date_folder, output_schema
@@ -79,20 +81,21 @@ class Made:
     partitions: int = 0
 
 
-def look(clients: Clients, wish: SnapshotWish, *, mend: bool = False) -> SnapshotPlan:
-    """What a run would read. mend: finish the partitions of the current version, if its run broke off; else nothing is written."""
+def look(clients: Clients, wish: SnapshotWish, *, quiet_since: datetime, mend: bool = False) -> SnapshotPlan:
+    """What a run would read. quiet_since: as of plan_snapshot. mend: finish the partitions of the current version, if its run broke off;
+    else nothing is written."""
     raw = wish.source.path
     listing = _listing(clients.s3, raw)
     current, table = _current(clients, wish)
     if current is not None and table is not None and mend:
         _place(clients, wish, current)
     missing = _missing(clients.s3, wish.folder, current) if current is not None else ()
-    return plan_snapshot(wish, listing, current, missing)
+    return plan_snapshot(wish, listing, current, missing, quiet_since=quiet_since)
 
 
-def make_snapshot(clients: Clients, wish: SnapshotWish, version: Version, work: SnapshotWorker) -> Made:
+def make_snapshot(clients: Clients, wish: SnapshotWish, version: Version, work: SnapshotWorker, *, quiet_since: datetime) -> Made:
     """Make the version and move the catalog to it. RetryLater, code snapshot-overtaken, if another run was quicker."""
-    plan = look(clients, wish, mend=True)
+    plan = look(clients, wish, quiet_since=quiet_since, mend=True)
     version = plan.after(version)
     uploads = work(plan, version)
     _check_types(clients, wish, uploads)
@@ -240,12 +243,13 @@ def _place(clients: Clients, wish: SnapshotWish, manifest: Manifest) -> int:
     """Make the partitions what the manifest says. By run date, those of other days stay."""
     if manifest.layout == FLAT:
         return 0
+    columns = file_columns(as_made(wish, manifest), manifest.schema)  # another wish may have other names than this version's files
     return place_partitions(
         clients.glue,
         wish.database,
         wish.name,
         {(value,): location for value, location in manifest.partitions},
-        columns=file_columns(wish, manifest.schema),
+        columns=columns,
         others="drop" if manifest.layout == BY_COLUMN else "keep",
     )
 
@@ -287,7 +291,8 @@ def _complete(s3: Any, folder: S3Uri, made: Manifest) -> Manifest:
 
 
 def _prune(clients: Clients, wish: SnapshotWish, mine: Version) -> tuple[str, ...]:
-    """Remove whole old versions that no location in the catalog lies in; their names. Damaged manifests are left alone.
+    """Remove whole old versions that no location in the catalog lies in, and whose files none of those that are kept has; their names.
+    Damaged manifests are left alone. One manifest at a time is read, and none of a version that stays anyway: they name all raw files.
 
     Dated by the run, young ones stay too: the run of another day may have committed one, and have yet to place the day's partition.
     """
@@ -299,27 +304,33 @@ def _prune(clients: Clients, wish: SnapshotWish, mine: Version) -> tuple[str, ..
     locations = (table.location, *(part.location for part in table.partitions), *named)
     used = {version_of(location, wish.folder) for location in locations}
     s3, folder = clients.s3, wish.folder
-    written = _manifests(s3, folder)
-    now = max((at for _, at in written), default=None)  # by S3's clock: this run's own is the last, or nearly
-    young = {each.version.name for each, at in written if now and each.layout == BY_RUN_DATE and now - at < PLACING}
-    old = unreferenced([each for each, _ in written], used | young, wish.keep, mine)
-    for manifest in old:
-        keys = [folder.key + file.path for file in manifest.written]
-        hide(s3, folder.bucket, keys)
-        hide(s3, folder.bucket, [folder.key + manifest.version.manifest])
-    return tuple(manifest.version.name for manifest in old)
-
-
-def _manifests(s3: Any, folder: S3Uri) -> list[tuple[Manifest, datetime]]:
-    """Each with the time when it was written."""
-    found = []
-    for file in list(list_files(s3, folder.bucket, folder.key + RUNS)):
-        try:
-            manifest = _read(s3, S3Uri(folder.bucket, file.key))
-        except (TableBlocked, ClientError) as error:
-            if isinstance(error, ClientError) and error_code(error) != "AccessDenied":
-                raise
+    start = folder.key + RUNS
+    written = {file.key[len(start) : -len(".json")]: file.modified for file in list_files(s3, folder.bucket, start)}
+    now = max(written.values(), default=None)  # by S3's clock: this run's own is the last, or nearly
+    kept, old = removable(written.items(), wish.keep)
+    if wish.by_column:
+        for name in kept:
+            manifest = _undamaged(s3, folder, name)
+            used = used | (folders_of(manifest) if manifest else set())
+    removed = []
+    for name in old:
+        manifest = _undamaged(s3, folder, name) if name not in used else None
+        if manifest is None or manifest.version.fence >= mine.fence:
             continue
-        if manifest is not None and folder.key + manifest.version.manifest == file.key:
-            found.append((manifest, file.modified))
-    return found
+        if manifest.layout == BY_RUN_DATE and now is not None and now - written[name] < PLACING:
+            continue
+        hide(s3, folder.bucket, [folder.key + file.path for file in manifest.written])
+        hide(s3, folder.bucket, [folder.key + manifest.version.manifest])
+        removed.append(name)
+    return tuple(removed)
+
+
+def _undamaged(s3: Any, folder: S3Uri, name: str) -> Manifest | None:
+    """The manifest of a version; None where it is gone, damaged, or not to be read."""
+    try:
+        manifest = _read(s3, folder.join(f"{RUNS}{name}.json"))
+    except (TableBlocked, ClientError) as error:
+        if isinstance(error, ClientError) and error_code(error) != "AccessDenied":
+            raise
+        return None
+    return manifest if manifest is not None and manifest.version.name == name else None

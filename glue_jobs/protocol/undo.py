@@ -237,7 +237,8 @@ def _check_hidden(state: TableState, sources: Iterable[Source]) -> None:
 
 def _how_far(s3: Any, lake: S3Uri, head: Snapshot, since: Sequence[ChangeRecord], erased: Erased) -> str:
     """What a refusal says of the oldest change that can still be gone back to."""
-    oldest = oldest_restorable(s3, lake, head, [record.id for record in since[1:]], erased)
+    lost = {record.lost for record in since}  # never a state
+    oldest = oldest_restorable(s3, lake, head, [record.id for record in since[1:] if record.id not in lost], erased)
     where = f"one can still go back as far as change {oldest}" if oldest else "no earlier state can be restored any more"
     return f"nothing was changed; {where}"
 

@@ -192,7 +192,7 @@ def _of_history(place: Place, state: TableState, head: ChangeRecord, look: Histo
     """The same of the history table's folder and of its table in the catalog."""
     own = look.state
     uploads = tuple(list_open_uploads(place.s3, own.lake.bucket, own.lake.key))
-    yield from of_folder(place.s3, own, look.record, look.folder, {upload.key for upload in uploads})
+    yield from of_folder(place.s3, own, look.record, look.folder, {upload.key for upload in uploads}, state.lake)
     yield from of_uploads(place.s3, own, look.record, uploads)
     if at.is_stale and state.keeps_history:
         todo = "nothing: the next run brings it up to date"

@@ -90,10 +90,13 @@ def in_publish(state: TableState, head: ChangeRecord | None) -> frozenset[str]:
     return frozenset((*(file.path for file in head.added), *head.superseded))
 
 
-def of_folder(s3: Any, state: TableState, head: ChangeRecord | None, folder: Folder, open_keys: set[str]) -> list[Finding]:
+def of_folder(
+    s3: Any, state: TableState, head: ChangeRecord | None, folder: Folder, open_keys: set[str], records: S3Uri | None = None
+) -> list[Finding]:
+    """records: the lake folder with the records of the erases, where it is not this one: those of a history table's are its table's."""
     lake, awaited, erases = state.lake, in_publish(state, head), head.erases if head else ()
     missing = [file for file in folder.missing if file.path not in awaited]
-    sources, _ = find_sources(s3, lake, missing, read_erased(s3, lake, erases)) if missing else ({}, ())
+    sources, _ = find_sources(s3, lake, missing, read_erased(s3, records or lake, erases)) if missing else ({}, ())
     findings = []
     for file in missing:
         waits = lake.key + file.path in open_keys

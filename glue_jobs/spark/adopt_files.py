@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from glue_jobs.aws.ranged import RangedFile
 from glue_jobs.core.adoption import Adoption
@@ -66,7 +67,8 @@ class AdoptReader:
             where = str(state.lake.join(path))
             with _told_of_the_folder(where):
                 parquet = _open(s3, state.lake, files[path], where)
-                return Footer(path, files[path], parquet.metadata.num_rows, *_columns(parquet, where, state))
+                columns, left_out = _columns(parquet, where, state)
+                return Footer(path, files[path], parquet.metadata.num_rows, columns, left_out, _unlike(parquet, columns))
 
         with ThreadPoolExecutor(FOOTER_THREADS) as pool:
             return list(pool.map(read, sorted(files)))
@@ -217,6 +219,17 @@ def _columns(parquet: pq.ParquetFile, where: str, state: TableState) -> tuple[Sc
         return head.columns, (*op, *head.excluded)
     kinds = [(field.name, lake_type_of(field.type)) for field in parquet.schema_arrow if field.name not in op]
     return tuple(Column(name, kind) for name, kind in kinds if kind is not None), op
+
+
+def _unlike(parquet: pq.ParquetFile, columns: Schema) -> tuple[str, ...]:
+    """The columns that not every reader takes for the lake's type as they stand in the file: Trino and Athena read no time of day as a
+    text and no unsigned number of 32 bits and more, Spark no nanoseconds."""
+    names, there = {column.name for column in columns}, parquet.schema_arrow
+    return tuple(f"{field.name} ({field.type})" for field in there if field.name in names and _is_unlike(field.type))
+
+
+def _is_unlike(kind: pa.DataType) -> bool:
+    return bool(pt.is_time(kind) or pt.is_uint32(kind) or pt.is_uint64(kind) or (pt.is_timestamp(kind) and kind.unit == "ns"))
 
 
 def _spelled_otherwise(folder: str, field: PartitionField, text: str | None, written: str | None) -> TableBlocked:

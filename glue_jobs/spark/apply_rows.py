@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from glue_jobs.aws.erased import erase_records
 from glue_jobs.core.bins import BINS_PER_SLOT, bins_of_slots
-from glue_jobs.core.erasure import BACK, texts_among
+from glue_jobs.core.erasure import BACK
 from glue_jobs.core.given import ATTACHED, DELETES, INSERTS, UPDATES
 from glue_jobs.core.ids import attachment_name
 from glue_jobs.core.partitioning import PartitionValues
@@ -26,7 +26,7 @@ from glue_jobs.spark.apply_plan import ApplyPlan, facts
 from glue_jobs.spark.arrow_types import arrow_schema
 from glue_jobs.spark.data_file_writer import DataFileWriter
 from glue_jobs.spark.engine import Engine, Engines, Shared, chain
-from glue_jobs.spark.erased_keys import texts_of_keys
+from glue_jobs.spark.erased_keys import erased_among
 from glue_jobs.spark.given_rows import chosen
 from glue_jobs.spark.group_search import GroupSearch
 from glue_jobs.spark.joined_files import Joining, of_groups, to_join
@@ -74,12 +74,9 @@ def work_of(engines: Engines, place: Place, state: TableState, plan: ApplyPlan, 
 def _keys_back(place: Place, plan: ApplyPlan) -> dict[str, int]:
     """The detail that tells how many erased keys the rows written bring back; none for a table without an erase."""
     erases = plan.snapshot.erases if len(plan.rows_in) else ()
-    found = set()
-    for record in erase_records(place.s3, place.lake, erases):
-        keys = record.erased_keys
-        if keys is not None and all(name in plan.updates.column_names for name in keys.columns):
-            texts = texts_of_keys(GivenKeys.of(plan.updates, keys.columns).table)
-            found |= {(keys.columns, text) for text in texts_among(keys, texts)}
+    wanted = (record.erased_keys for record in erase_records(place.s3, place.lake, erases))
+    there = set(plan.updates.column_names)
+    found = erased_among([keys for keys in wanted if keys is not None and there.issuperset(keys.columns)], plan.updates)
     return {BACK: len(found)} if found else {}
 
 
@@ -129,14 +126,15 @@ def rewrite(engine: Engine, place: Place, plan: ApplyPlan) -> list[DataFile]:
     written, key_of = plan.updates, plan.given.key_of[plan.rows_in]
     homes, partitions, codes = _homes(plan, written, key_of, place.limits.small_file_bytes)
     shared = engine.share(pickle.dumps((plan.given.keys.pack(), packed(written))), _unpack)
-    rewrites = {file.path: _Rewrite(file, np.flatnonzero(homes == at)) for at, file in enumerate(plan.files)}
+    taken = grouped(homes, len(plan.files))
+    rewrites = {file.path: _Rewrite(file, rows) for file, rows in zip(plan.files, taken, strict=True)}
     share_bytes = plan.size_bytes / (engine.slots * BINS_PER_SLOT)
     groups = to_join(place.limits, plan.shape, plan.files, plan.snapshot.files.values(), share_bytes)
     several = [tuple(rewrites[file.path] for file in group) for group in groups]
     bins = bins_of_slots(several, lambda group: sum(map(_size, group)), engine.slots)
     added = chain(engine.map(_RewriteTask(place, plan.shape, shared), bins))
-    homeless = homes < 0
-    new = [_NewFile(values, np.flatnonzero(homeless & (codes == code))) for code, values in enumerate(partitions)]
+    left = grouped(np.where(homes < 0, codes, -1), len(partitions))
+    new = [_NewFile(values, rows) for values, rows in zip(partitions, left, strict=True)]
     with given_up_on_error(place, added):
         return added + chain(engine.map(_NewFileTask(place, plan.shape, shared), [task for task in new if len(task.rows)]))
 
@@ -144,16 +142,35 @@ def rewrite(engine: Engine, place: Place, plan: ApplyPlan) -> list[DataFile]:
 def _homes(plan: ApplyPlan, written: pa.Table, key_of: Places, small_bytes: int) -> tuple[Places, list[PartitionValues], Places]:
     """(for each row the place of the file that takes it up, −1 for none; the rows' partitions; for each row which of these it is in)."""
     codes, partitions = partitions_of(plan.shape, written)
+    numbers = {values: code for code, values in enumerate(partitions)}
     homes = np.full(written.num_rows, -1, np.int64)
+    # There may be ten thousand files, and a million rows: each file looks at the rows of its own keys alone.
+    order = np.argsort(key_of, kind="stable")
+    edges = np.searchsorted(key_of[order], np.arange(len(plan.given.keys) + 1))
     for at, (located, file) in enumerate(zip(plan.located, plan.files, strict=True)):
-        if file.partition in partitions and len(located.hits):
-            holds = np.zeros(len(plan.given.keys), bool)
-            holds[located.hits] = True
-            homes[(homes < 0) & (codes == partitions.index(file.partition)) & holds[key_of]] = at
+        if file.partition in numbers and len(located.hits):
+            rows = order[_spans(edges[located.hits], edges[located.hits + 1])]
+            homes[rows[(homes[rows] < 0) & (codes[rows] == numbers[file.partition])]] = at
+    of_partitions = grouped(codes, len(partitions))
     for at, file in enumerate(plan.files):
-        if plan.inserts and file.partition in partitions and file.size_bytes < small_bytes:
-            homes[(homes < 0) & (codes == partitions.index(file.partition))] = at
+        code = numbers.get(file.partition)
+        if plan.inserts and code is not None and file.size_bytes < small_bytes:
+            rows, of_partitions[code] = of_partitions[code], of_partitions[code][:0]  # the first one takes all
+            homes[rows[homes[rows] < 0]] = at
     return homes, partitions, codes
+
+
+def _spans(starts: Places, stops: Places) -> Places:
+    """The numbers from each start to before its stop, one span after the other."""
+    lengths = stops - starts
+    return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+
+
+def grouped(codes: Places, count: int) -> list[Places]:
+    """For each code from 0 to `count` where it stands, ascending."""
+    order = np.argsort(codes, kind="stable")
+    edges = np.searchsorted(codes[order], np.arange(count + 1))
+    return [order[edges[code] : edges[code + 1]] for code in range(count)]
 
 
 def partitions_of(shape: Shape, rows: pa.Table) -> tuple[Places, list[PartitionValues]]:

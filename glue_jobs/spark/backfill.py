@@ -207,6 +207,9 @@ class Versions:
             return _ruled(there, self._entries(source, self._of_adopted(source, time)), Whole(time), source)
         if record.kind == "truncate":
             return _ruled(there, self._entries(source, ()), Whole(time), source)
+        if record.kind == "repartition" and record.counts.updated:  # an empty text in a column that folders name became null
+            source = replace(source, timestamp="")
+            return _ruled(there, self._entries(source, [self._of_alive(source, there, time)]), Whole(time), source)
         if record.kind in BY_HAND and record.given and record.id not in self._fold.gone:
             return _ruled(there, self._of_person(source, record, there, time), Batch(), source)
         return there
@@ -234,6 +237,11 @@ class Versions:
     def _of_adopted(self, source: Source, time: int) -> Iterator[pa.Table]:
         for rows in self._raw.adopted_rows(source.shape):
             yield entries(source, rows, False, commit_times(rows, source.timestamp, time), 0)
+
+    def _of_alive(self, source: Source, there: pa.Table, time: int) -> pa.Table:
+        """The rows of the open versions, as the table has them after the change."""
+        rows = there.filter(pc.and_(pa.array(is_open(there)), pc.not_equal(there[OPERATION], DELETE)))
+        return entries(source, conform(rows, source.shape.schema, self._table), False, time, 0)
 
     def _of_person(self, source: Source, record: ChangeRecord, there: pa.Table, time: int) -> pa.Table:
         """The rows that went because their key was named, and those that came."""

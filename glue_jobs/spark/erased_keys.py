@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from glue_jobs.aws.erased import erase_records
 from glue_jobs.core.actions import TakeBatch, TakeLoad
-from glue_jobs.core.erasure import key_text, texts_among
+from glue_jobs.core.erasure import hash_key, key_text
 from glue_jobs.core.record import ErasedKeys
 from glue_jobs.core.schema import Schema, find
 from glue_jobs.core.work import Task, Work
@@ -59,15 +59,24 @@ class _BackTask:
 
     def __call__(self, head: RawHead) -> list[tuple[tuple[str, ...], str]]:
         """(columns, text) of the erased keys that the file brings."""
-        return [(keys.columns, text) for rows in self._rows(head) for keys in self.wanted for text in _among(keys, rows)]
+        return [found for rows in self._rows(head) for found in erased_among(self.wanted, rows)]
 
     def _rows(self, head: RawHead) -> Iterator[pa.Table]:
         for table in read_raw(self.place, head, columns=self.schema):
             yield table.filter(pc.not_equal(table[OP], pa.scalar(DELETE, pa.int8())))
 
 
-def _among(keys: ErasedKeys, rows: pa.Table) -> set[str]:
-    return texts_among(keys, (text for text in text_of_rows(_distinct(rows, keys.columns)) if text is not None))
+def erased_among(wanted: Iterable[ErasedKeys], rows: pa.Table) -> set[tuple[tuple[str, ...], str]]:
+    """(columns, text) of the rows' keys that were erased. A key is made a text once, and hashed once with each salt: a table may have had
+    an erase each week, all of them with one salt."""
+    hashes: dict[tuple[str, ...], dict[str, set[str]]] = {}
+    for keys in wanted:
+        hashes.setdefault(keys.columns, {}).setdefault(keys.salt, set()).update(keys.hashes)
+    found = set()
+    for columns, by_salt in hashes.items():
+        texts = [text for text in text_of_rows(_distinct(rows, columns)) if text is not None]
+        found |= {(columns, text) for salt, among in by_salt.items() for text in texts if hash_key(salt, text) in among}
+    return found
 
 
 def _distinct(rows: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -26,13 +26,13 @@ from glue_jobs.core.snapshot_plan import BY_COLUMN, Manifest, SnapshotPlan, Vers
 from glue_jobs.core.snapshot_sources import RUN_DATE_COLUMN, Source, check_columns, date_folder, differences, output_schema
 from glue_jobs.spark.arrow_types import UTC_MICROSECONDS, first_failing, null_where, shown
 from glue_jobs.spark.dms_files import looks_like_timestamp
-from glue_jobs.spark.engine import Engine, Engines, Shared
-from glue_jobs.spark.key_index import KeyIndex
+from glue_jobs.spark.engine import Engine, Engines
+from glue_jobs.spark.locate import GivenKeys, candidates_by_range, locate
 from glue_jobs.spark.net_changes import DELETE, OP, POSITION, ROW_BITS
-from glue_jobs.spark.open_file import OpenFile
 from glue_jobs.spark.partition_columns import partition_values
+from glue_jobs.spark.past import PastFile
 from glue_jobs.spark.place import CLIENT_VARIABLES, Place, Shape
-from glue_jobs.spark.raw_batch import Unit, read_heads, read_unit, units_of
+from glue_jobs.spark.raw_batch import Unit, check_images_of_load, read_heads, read_unit, units_of
 from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.rewrite import FileSource
 from glue_jobs.spark.rows import may_move, ranked_rows
@@ -55,16 +55,24 @@ class SnapshotRows:
         self._environment = os.environ if environment is None else environment
 
     def __call__(self, plan: SnapshotPlan, version: Version) -> Manifest:
-        with brought_back():
-            return self._write(plan, version)
+        try:
+            with brought_back():
+                return self._write(plan, version)
+        except TableBlocked as error:
+            todo = _todo(error.code)
+            if todo is None:
+                raise
+            raise UsageError(error.message, error.code, todo) from error
 
     def _write(self, plan: SnapshotPlan, version: Version) -> Manifest:
         wish, source = plan.wish, plan.wish.source
         client = tuple((name, self._environment[name]) for name in CLIENT_VARIABLES if self._environment.get(name))
         to = wish.folder.join(version.prefix)
-        place = Place(client, source.path.bucket, to, FILE_NAME, self._settings.compression, self._settings.limits)
+        settings = self._settings
+        place = Place(client, source.path.bucket, to, FILE_NAME, settings.compression, settings.limits, source.before_images)
         base = plan.base.files if plan.base else ()
         heads = [replace(head, ordinal=head.ordinal + len(base)) for head in _heads(place, plan)]
+        check_images_of_load(heads)
         schema = source.expected or (plan.base.schema if plan.base else heads[0].schema.columns)
         check_files(plan, schema, heads)
         check_columns(source, schema)
@@ -108,7 +116,18 @@ class SnapshotRows:
             csv_columns=csv_columns(source),
             csv_delimiter=source.csv_delimiter,
             csv_null=source.csv_null,
+            before_images=source.before_images,
         )
+
+
+def _todo(code: str) -> str | None:
+    """What to do about a raw file where the way out is not a lake table's item, as those who refuse it say; None where they are right."""
+    if code.startswith("csv-") and code != "csv-value":
+        return "correct schema of the source (columns of CSV files in the order of their fields), or timestamp_column"
+    return {
+        "bad-raw-file": "let DMS write the file again: reload the table",
+        "before-image-unclear": "name before images by before_image_prefix of the source (as OLD_): one that no column of the table has",
+    }.get(code)
 
 
 def _backward(place: Place, timestamp: str, head: RawHead) -> int:
@@ -122,8 +141,10 @@ def _partitions(plan: SnapshotPlan, version: Version, files: Sequence[DataFile])
         return ((plan.wish.run_date.isoformat(), str(folder.join(version.prefix))),)
     if layout_of(plan.wish) != BY_COLUMN:
         return ()
-    found = {file.partition[0]: str(folder.join(file.path.rsplit("/", 1)[0] + "/")) for file in files}
-    return tuple(sorted(found.items(), key=lambda pair: (pair[0] is None, pair[0] or "")))
+    found = {(file.partition[0], str(folder.join(file.path.rsplit("/", 1)[0] + "/"))) for file in files}
+    if len({date for date, _ in found}) < len(found):
+        raise AssertionError(f"a date has files of two versions: {sorted(map(str, found))}")  # one of them would vanish for readers
+    return tuple(sorted(found, key=lambda pair: (pair[0] is None, pair[0] or "")))
 
 
 def _heads(place: Place, plan: SnapshotPlan) -> list[RawHead]:
@@ -131,13 +152,7 @@ def _heads(place: Place, plan: SnapshotPlan) -> list[RawHead]:
     source = plan.wish.source
     lake = plan.base.schema if plan.base and not source.schema else ()
     form = CsvForm(source.schema, source.csv_delimiter, source.csv_null)
-    try:
-        return read_heads(place, plan.fresh, Reading(str(source.path), source.timestamp_column, lake, form))
-    except TableBlocked as error:
-        if error.code.startswith("csv-") and error.code != "csv-value":  # the way out is not a table's item
-            todo = "correct schema of the source (columns of CSV files in the order of their fields), or timestamp_column"
-            raise UsageError(error.message, error.code, todo) from error
-        raise
+    return read_heads(place, plan.fresh, Reading(str(source.path), source.timestamp_column, lake, form))
 
 
 def check_files(plan: SnapshotPlan, schema: Schema, heads: Sequence[RawHead]) -> None:
@@ -251,7 +266,8 @@ def _days(table: pa.Table, column: str, heads: Sequence[RawHead]) -> Any:
         where=f"file {next(head.where for head in heads if head.ordinal == ordinal)}",
         expected="null or a text that begins yyyy-MM-dd",
         found=shown(values[row]),
-        todo="correct the value at the source, or partition_date",
+        todo="correct partition_date of the source; or the value at the source, and reload the table in DMS: a file with such a value stops"
+        " every run for which it counts (cdc_start_date)",
     )
 
 
@@ -305,47 +321,46 @@ class _Work:
         engine = self.engine(sum(file.size_bytes for file in base))
         rows = ranked_rows(engine, self.place, shape, self.heads)
         kept = rows.filter(pc.not_equal(rows[OP], pa.scalar(DELETE, pa.int8())))
-        now = self._dates(kept, shape)
-        share = engine.share(_packed(rows.select(list(shape.key))), _unpacked)
-        look = _HasKey(replace(self.place, lake=self.folder), self.shape, share)
-        hits = engine.map(look, base)
-        return now | {file.partition[0] for file, hit in zip(base, hits, strict=True) if hit}
+        now = dates_of(kept, shape, self.shape, self.source, self.heads)
+        if may_move(shape, self.heads):
+            # By these columns alone two moves of different rows may look as one that was sent again, and what stays as none.
+            look = _DatesOf(self.place, shape, self.shape, self.source)
+            now.update(*engine.map(look, [unit for head in self.heads for unit in units_of(head)]))
+        keys, files = GivenKeys.of(rows, shape.key), [PastFile(file, "") for file in base]
+        place = replace(self.place, lake=self.folder)
+        found = locate(engine, place, self.shape, keys, candidates_by_range(keys, self.shape, files))
+        paths = {each.path for each in found}
+        return now | {file.partition[0] for file in base if file.path in paths}
 
     def _narrow(self) -> Shape:
         """Only the columns that say a row's key and date, as raw files have them."""
         wanted = {*self.shape.key, self.source.partition_date}
         return Shape(self.shape.table, tuple(column for column in self.schema if column.name in wanted), self.shape.key)
 
-    def _dates(self, kept: pa.Table, shape: Shape) -> set[str | None]:
-        if not kept.num_rows:
-            return set()
-        field = self.shape.partitioning[0]
-        if field.column != self.source.partition_date:
-            kept = kept.append_column(field.column, _days(kept, self.source.partition_date, self.heads))
-        values = partition_values(kept, (field,), (*shape.schema, Column(field.column, "date")), False, self.shape.table)
-        return set(pc.unique(values.column(0)).to_pylist())
-
 
 @dataclass(frozen=True)
-class _HasKey:
-    """Whether a data file has a row with one of the keys."""
+class _DatesOf:
+    """The dates of all rows of a piece of a raw file, those of deletes aside. narrow: the columns that are read."""
 
     place: Place
+    narrow: Shape
     shape: Shape
-    keys: Shared[pa.Table]
+    source: Source
 
-    def __call__(self, file: DataFile) -> bool:
-        index = KeyIndex(self.keys.get(), self.shape.key)
-        tables = OpenFile.open(self.place, self.shape, file).key_batches()
-        return any(index.positions(table).null_count < table.num_rows for table in tables)
-
-
-def _packed(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    def __call__(self, unit: Unit) -> set[str | None]:
+        found: set[str | None] = set()
+        for table in read_unit(self.place, self.narrow, unit):
+            kept = table.filter(pc.not_equal(table[OP], pa.scalar(DELETE, pa.int8())))
+            found |= dates_of(kept, self.narrow, self.shape, self.source, (unit.head,))
+        return found
 
 
-def _unpacked(payload: bytes) -> pa.Table:
-    return pa.ipc.open_stream(payload).read_all()
+def dates_of(kept: pa.Table, narrow: Shape, shape: Shape, source: Source, heads: Sequence[RawHead]) -> set[str | None]:
+    """The dates of rows, as the folders of partitions have them. narrow: the rows' columns; shape: the snapshot's."""
+    if not kept.num_rows:
+        return set()
+    field = shape.partitioning[0]
+    if field.column != source.partition_date:
+        kept = kept.append_column(field.column, _days(kept, source.partition_date, heads))
+    values = partition_values(kept, (field,), (*narrow.schema, Column(field.column, "date")), False, shape.table)
+    return set(pc.unique(values.column(0)).to_pylist())

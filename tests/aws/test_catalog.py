@@ -37,6 +37,11 @@ def add(glue: Any, database: str, partitions: Any, **given: Any) -> None:
     add_partitions(glue, database, "sales_orders", partitions, location=LOCATION, columns=COLUMNS, partitioning=PARTITIONING, **given)
 
 
+def refresh(glue: Any, database: str, **given: Any) -> int:
+    options = {"location": LOCATION, "columns": COLUMNS, "partitioning": PARTITIONING, **given}
+    return refresh_partitions(glue, database, "sales_orders", **options)
+
+
 def table_of(glue: Any, database: str) -> Any:
     return glue.get_table(DatabaseName=database, Name="sales_orders")["Table"]
 
@@ -191,9 +196,46 @@ def test_a_lake_that_moved_takes_its_table_with_it(glue: Any, database: str) -> 
     """The path is the table's identity, not the place."""
     sync(glue, database)
 
-    sync(glue, database, location="s3://lake2/sales/orders/", fence=6)
+    moved = [sync(glue, database, location="s3://lake2/sales/orders/", fence=fence) for fence in (6, 7)]
 
+    assert moved == ["moved", "updated"]
     assert table_of(glue, database)["StorageDescriptor"]["Location"] == "s3://lake2/sales/orders/"
+
+
+def test_partitions_follow_a_table_that_moved(glue: Any, database: str) -> None:
+    """Each has a place of its own, where Athena would go on reading."""
+    sync(glue, database)
+    add(glue, database, [("2024", "a/b"), ("2024", None)])
+
+    changed = [refresh(glue, database, location="s3://lake2/sales/orders/") for _ in range(2)]
+
+    assert changed == [2, 0]
+    assert {each.location for each in read_partitions(glue, database, "sales_orders")} == {
+        "s3://lake2/sales/orders/odate_year=2024/region=a%2Fb/",
+        "s3://lake2/sales/orders/odate_year=2024/region=__HIVE_DEFAULT_PARTITION__/",
+    }
+
+
+def test_what_another_program_noted_goes_with_it(glue: Any, database: str) -> None:
+    """Spark would take columns and place from its own notes, Athena partitions from theirs. What a person said stays, also later."""
+    glue.create_database(DatabaseInput={"Name": database})
+    theirs = {"spark.sql.sources.provider": "parquet", "spark.sql.sources.schema.part.0": "{}", "projection.enabled": "true"}
+    table = {
+        "Name": "sales_orders", "StorageDescriptor": {"Columns": [], "Location": LOCATION},
+        "PartitionKeys": [{"Name": name, "Type": kind} for name, kind in KEYS],
+        "Parameters": {**theirs, "storage.location.template": "s3://x/", "table_type": "DELTA", "owner_team": "sales"},
+    }  # fmt: skip
+    glue.create_table(DatabaseName=database, TableInput=table)
+
+    sync(glue, database)
+
+    found = table_of(glue, database)["Parameters"]
+    assert (found["owner_team"], [name for name in found if not name.startswith("dmslake.")]) == (
+        "sales", ["owner_team", "EXTERNAL", "classification"]
+    )  # fmt: skip
+    glue.update_table(DatabaseName=database, TableInput={**table, "Parameters": {**found, "projection.enabled": "true"}})
+    sync(glue, database, fence=6)
+    assert table_of(glue, database)["Parameters"]["projection.enabled"] == "true"
 
 
 def test_a_concurrent_update_is_tried_again_on_what_is_there_then(glue: Any, database: str, pauses: list[float]) -> None:
@@ -316,7 +358,7 @@ def test_partitions_follow_a_column_whose_type_grew(glue: Any, database: str) ->
     add(glue, database, [("2024", "a"), ("2024", None)])
     grown = (Column("Id", "decimal(20,0)"), COLUMNS[1])
 
-    changed = [refresh_partitions(glue, database, "sales_orders", columns=grown) for _ in range(2)]
+    changed = [refresh(glue, database, columns=grown) for _ in range(2)]
 
     found = glue.get_partitions(DatabaseName=database, TableName="sales_orders")["Partitions"]
     types = {column["Type"] for partition in found for column in partition["StorageDescriptor"]["Columns"] if column["Name"] == "id"}

@@ -24,6 +24,7 @@ def client_error(code: str, status: int = 400, operation: str = "PutObject") -> 
         (client_error("EntityNotFoundException"), ConfigurationError, "no-resource"),
         (client_error("AccessDenied", 403), ConfigurationError, "access-denied"),
         (client_error("SomethingNew", 403), ConfigurationError, "access-denied"),
+        (client_error("InvalidObjectState", 403, "GetObject"), ConfigurationError, "object-archived"),
         (client_error("ExpiredToken"), ConfigurationError, "credentials"),
         (client_error("InvalidAccessKeyId", 403), ConfigurationError, "credentials"),
         (client_error("RequestTimeTooSkewed", 403), ConfigurationError, "clock"),
@@ -61,6 +62,27 @@ def test_the_message_has_operation_code_and_words_of_aws() -> None:
     out = aws_error(client_error("AccessDenied", 403, "UploadPart"))
 
     assert (out.message, "s3:PutObject" in out.todo) == ("AWS answered AccessDenied to UploadPart: m", True)
+
+
+@pytest.mark.parametrize(
+    ("operation", "action"),
+    [
+        ("PutObject", "s3:PutObject"),
+        ("AbortMultipartUpload", "s3:AbortMultipartUpload"),
+        ("ListParts", "s3:ListMultipartUploadParts"),
+        ("GetObject", "s3:GetObjectVersion"),
+        ("UpdateItem", "dynamodb:UpdateItem"),
+        ("Scan", "dynamodb:Scan"),
+        ("GetTable", "glue:GetTable"),
+        ("BatchUpdatePartition", "glue:BatchUpdatePartition"),
+        ("StartJobRun", "glue:StartJobRun"),
+    ],
+)
+def test_what_is_denied_is_named_as_policies_name_it(operation: str, action: str) -> None:
+    """With its service: what a person is told to allow must be an action."""
+    todo = aws_error(client_error("AccessDenied", 403, operation)).todo
+
+    assert action in todo.removeprefix("allow ").replace(")", "").split(" ")
 
 
 def test_an_error_of_our_own_passes() -> None:

@@ -330,6 +330,11 @@ RAWS: list[tuple[dict[str, Any], bool, list[tuple[str, str]]]] = [
         [(WARNS, "rule one: after 9 day(s)")],
     ),
     ({"versioning": Seen({}), "lifecycle": Seen({"Rules": [rule("lake/", Expiration={"Days": 9})]})}, False, []),
+    (
+        {"versioning": Seen({}), "lifecycle": Seen({"Rules": [rule("dms/", Transitions=[{"Days": 30, "StorageClass": "GLACIER"}])]})},
+        False,
+        [(WARNS, "rule one: to GLACIER")],
+    ),
 ]
 
 

@@ -129,6 +129,19 @@ def test_what_can_not_be_done_is_said(past_world: PastWorld, lake_command: Comma
     assert table.item()["Head"] == before
 
 
+def test_without_a_database_no_row_is_written(past_world: PastWorld, lake_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its partition would be in no catalog, and no later run would look for it. A look needs none."""
+    table = past_world.loaded()
+    before = table.item()["Head"]
+    monkeypatch.delenv("DMSLAKE_DATABASE")
+    words = ["insert", str(table.path), "--row", '{"id": 9, "name": "x"}']
+
+    done, looked = lake_command(*words), lake_command(*words, "--dry-run")
+
+    assert (done.code, "the setting database is missing" in done.err, looked.code) == (3, True, 0)
+    assert table.item()["Head"] == before
+
+
 def test_a_held_lease_and_denied_access_have_their_exit_codes(
     past_world: PastWorld, lake_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,23 @@ def test_what_readers_pass_over_is_no_data() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("_delta_log/00000000000000000000.json", "Delta Lake"),
+        ("day=1/_delta_log/_last_checkpoint", "Delta Lake"),
+        (".hoodie/hoodie.properties", "Apache Hudi"),
+        ("metadata/v3.metadata.json", "Apache Iceberg"),
+    ],
+)
+def test_a_table_with_a_log_is_refused(path: str, kind: str) -> None:
+    """Of its files some are the table's and some were: rows that it has deleted would be back."""
+    with pytest.raises(TableBlocked, match=f"the folder is a table of {kind}") as caught:
+        data_files(listed("a.parquet", path), LAKE)
+
+    assert code_of(caught) == "adopt-log"
+
+
+@pytest.mark.parametrize(
     ("key", "path", "values"),
     [
         ("null", "a.parquet", ()),

@@ -71,6 +71,16 @@ def test_superseding_what_is_not_there_is_a_broken_history() -> None:
     assert caught.value.code == "broken-history"
 
 
+def test_a_load_also_replaces_files_that_no_snapshot_has() -> None:
+    """Another program's. Where its record is read without its checkpoint, as for row changes, the files before it are told all the same."""
+    first, second = history([(2, 0), (1, 1)], checkpoints=False)
+    load = replace(second, kind="full-load", superseded=(*(file.path for file in first.added), "theirs.parquet"))
+
+    after = apply(apply(Snapshot(), first), load)
+
+    assert list(after.files) == [file.path for file in second.added]
+
+
 def test_a_record_on_another_parent_is_a_broken_history() -> None:
     """One is missing in between."""
     first, _, third = history([(1, 0)] * 3, checkpoints=False)

@@ -13,14 +13,16 @@ from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawFile, classify
 from glue_jobs.core.record import Counts, DataFile, Input
 from glue_jobs.core.schema import Column
+from glue_jobs.core.snapshot_inputs import count_files
 from glue_jobs.core.snapshot_plan import (
     Manifest,
     Version,
-    count_files,
+    as_made,
+    folders_of,
     manifest_json,
     plan_snapshot,
     read_manifest,
-    unreferenced,
+    removable,
     version_of,
     why_full,
 )
@@ -53,6 +55,14 @@ def manifest(*files: RawFile, **values: Any) -> Manifest:
         "schema": (Column("id", "bigint"),), "last_change_column": "last_change", "cdc_start_date": "2024-05-02",
     }  # fmt: skip
     return Manifest(**{**said, "inputs": tuple(input_of(each, 3) for each in files), **values})
+
+
+def planned(
+    wish: SnapshotWish, found: Any, current: Manifest | None, missing: tuple[str, ...] = (), quiet_since: str = "2999-01-01"
+) -> Any:
+    """The plan; no load file is too young, where it is not said."""
+    since = datetime.fromisoformat(quiet_since).replace(tzinfo=timezone.utc)
+    return plan_snapshot(wish, found, current, missing, quiet_since=since)
 
 
 def test_files_of_the_days_from_start_to_run_date_count() -> None:
@@ -89,7 +99,7 @@ def test_a_version_before_is_gone_on_from() -> None:
     files = [file(LOAD), file(SECOND), file(THIRD)]
     before = manifest(*files[:2])
 
-    plan = plan_snapshot(wish(), listing(*files), before)
+    plan = planned(wish(), listing(*files), before)
 
     assert (plan.mode, plan.base, [each.base for each in plan.fresh]) == ("incremental", before, [THIRD])
 
@@ -108,6 +118,7 @@ def test_a_version_before_is_gone_on_from() -> None:
         ([file(LOAD), file(SECOND)], {"layout": "dated by column"}, "layout was"),
         ([file(LOAD), file(SECOND)], {"timestamp_column": "ts"}, "timestamp_column was"),
         ([file(LOAD), file(SECOND)], {"last_change_column": "x"}, "last_change_column was"),
+        ([file(LOAD), file(SECOND)], {"before_images": ("OLD_*",)}, "before_image_prefix was"),
     ],
 )
 def test_what_went_before_may_not_fit(now: list[RawFile], change: dict[str, Any], reason: str) -> None:
@@ -146,7 +157,7 @@ def test_an_earlier_run_date_is_computed_in_full() -> None:
     """A file that counted before does not count any more."""
     before = manifest(file(LOAD), file(SECOND), file(THIRD))
 
-    plan = plan_snapshot(wish(run_date="2024-05-02"), listing(file(LOAD), file(SECOND), file(THIRD)), before)
+    plan = planned(wish(run_date="2024-05-02"), listing(file(LOAD), file(SECOND), file(THIRD)), before)
 
     assert (plan.mode, "does not count" in plan.reason) == ("full", True)
 
@@ -156,11 +167,11 @@ def test_missing_data_files_and_a_wish_for_all_are_reasons_too() -> None:
     files = listing(file(LOAD))
     before = manifest(file(LOAD))
 
-    assert "not there any more: v/part" in plan_snapshot(wish(), files, before, ("v/part",)).reason
-    assert plan_snapshot(wish(full="true"), files, before).reason == "asked for (full)"
-    assert plan_snapshot(wish(), files, None).reason == "there is no version before"
-    assert plan_snapshot(wish(schema="id int"), files, before).reason.startswith("the schema")
-    assert plan_snapshot(wish(schema="id bigint"), files, before).mode == "incremental"
+    assert "not there any more: v/part" in planned(wish(), files, before, ("v/part",)).reason
+    assert planned(wish(full="true"), files, before).reason == "asked for (full)"
+    assert planned(wish(), files, None).reason == "there is no version before"
+    assert planned(wish(schema="id int"), files, before).reason.startswith("the schema")
+    assert planned(wish(schema="id bigint"), files, before).mode == "incremental"
 
 
 def test_a_manifest_is_read_as_it_was_written() -> None:
@@ -192,23 +203,87 @@ def test_a_version_is_told_by_its_location() -> None:
 
 def test_a_run_comes_after_the_current_version_whatever_its_clock_says() -> None:
     """The fence decides, and a clock may go back between two runs."""
-    plan = plan_snapshot(wish(), listing(file(LOAD)), manifest(file(LOAD)))
+    plan = planned(wish(), listing(file(LOAD)), manifest(file(LOAD)))
 
     assert [plan.after(Version("v", fence)).fence for fence in (3, 5, 9)] == [6, 6, 9]
-    assert plan_snapshot(wish(), listing(file(LOAD)), None).after(Version("v", 3)).fence == 3
+    assert planned(wish(), listing(file(LOAD)), None).after(Version("v", 3)).fence == 3
 
 
-def test_the_newest_and_those_in_use_are_kept() -> None:
-    """Also one that a run which began later has just written."""
-    versions = [manifest(version=Version(f"v{fence}", fence)) for fence in (3, 1, 5, 2, 4)]
+def test_the_newest_are_kept() -> None:
+    """By the time of their manifests, then by their names, which begin with the day and the time."""
+    at = {name: datetime(2024, 5, day, tzinfo=timezone.utc) for name, day in (("b", 2), ("a", 3), ("d", 1), ("c", 2))}
 
-    def gone(keep: int, used: set[str], mine: int) -> list[str]:
-        return [each.version.name for each in unreferenced(versions, used, keep, Version(f"v{mine}", mine))]
+    assert removable(at.items(), 2) == (["a", "c"], ["d", "b"])
+    assert removable(at.items(), 0) == (["a"], ["d", "b", "c"])
+    assert removable(at.items(), 9) == (["a", "c", "b", "d"], [])
 
-    assert gone(2, {"v5"}, 5) == ["v1", "v2", "v3"]
-    assert gone(1, {"v5", "v2"}, 5) == ["v1", "v3", "v4"]
-    assert gone(1, {"v3"}, 3) == ["v1", "v2"]
-    assert gone(9, set(), 5) == []
+
+def test_a_version_may_have_files_of_versions_before() -> None:
+    """Dated by a column of the data."""
+    files = tuple(DataFile(path, 1, 1) for path in ("version=new/day=1/part", "version=old/day=2/part", "version=old/day=3/part"))
+
+    assert folders_of(manifest(files=files)) == {"new", "old"}
+
+
+def test_a_version_keeps_the_names_it_was_made_with() -> None:
+    """Another run may ask for others, and stop."""
+    made = as_made(wish(last_change_column="changed", partition_date="day", layout="dated"), manifest(partition_date="date"))
+
+    assert (made.source.last_change_column, made.source.partition_date, made.by_column) == ("last_change", "date", True)
+
+
+SECOND_LOAD = "LOAD00000002.parquet"
+
+
+@pytest.mark.parametrize(
+    ("now", "run"),
+    [
+        ([file(SECOND_LOAD), file(SECOND)], {}),
+        ([file(LOAD), file(SECOND_LOAD)], {}),
+        ([file(LOAD), file(SECOND_LOAD), file(THIRD)], {}),
+        ([file(LOAD), file(SECOND_LOAD)], {"primary_keys": "nr"}),
+    ],
+)
+def test_what_is_left_of_vanished_files_is_no_snapshot(now: list[RawFile], run: dict[str, str]) -> None:
+    """Objects expire. Rows of a load file would be gone, those of a CDC file as they were before."""
+    before = manifest(file(LOAD), file(SECOND_LOAD), file(SECOND))
+
+    with pytest.raises(TableBlocked, match="are gone, and the table was not loaded anew") as caught:
+        planned(wish(**run), listing(*now), before)
+
+    assert caught.value.code == "snapshot-input-gone"
+    assert planned(wish(**run, full="true"), listing(*now), before).mode == "full"
+
+
+@pytest.mark.parametrize(
+    ("now", "run"),
+    [
+        ([file(LOAD, "2024-05-03", "f")], {}),
+        ([file(LOAD), file(SECOND_LOAD), file(THIRD)], {"cdc_start_date": "2024-05-03"}),
+        ([file(LOAD), file(SECOND_LOAD)], {"run_date": "2024-05-01", "cdc_start_date": "2024-05-01"}),
+    ],
+)
+def test_a_file_that_does_not_count_any_more_may_be_gone(now: list[RawFile], run: dict[str, str]) -> None:
+    """The table was loaded anew, or days are asked for to which it does not belong."""
+    before = manifest(file(LOAD), file(SECOND_LOAD), file(SECOND))
+
+    assert planned(wish(**run), listing(*now), before).mode == "full"
+
+
+def test_half_a_load_replaces_nothing() -> None:
+    """As in the lake: it may go on while its newest file is young, and no CDC file came after it."""
+    before = manifest(file(LOAD), file(SECOND))
+    half = [file(LOAD, "2024-05-03T10:00:00", "f"), file(SECOND)]
+    after = file("20240503-100500000.parquet", "2024-05-03T10:06:00")
+
+    with pytest.raises(TableBlocked, match="the load may go on") as caught:
+        planned(wish(), listing(*half), before, (), "2024-05-03T09:59:00")
+
+    assert caught.value.code == "load-not-ended"
+    assert planned(wish(), listing(*half), before, (), "2024-05-03T10:00:00").mode == "full"
+    assert planned(wish(), listing(*half, after), before, (), "2024-05-03T09:59:00").mode == "full"
+    assert planned(wish(), listing(file(LOAD), file(SECOND)), before, (), "2024-04-01").mode == "incremental"
+    assert planned(wish(), listing(*half), None, (), "2024-05-03T09:59:00").mode == "full"
 
 
 def test_inputs_of_a_manifest_say_what_was_counted() -> None:

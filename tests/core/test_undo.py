@@ -136,6 +136,14 @@ def test_a_time_is_read_as_utc(text: str, moment: datetime) -> None:
     assert parse_to(text) == moment
 
 
+@pytest.mark.parametrize("text", ["1712101520456", "171210152045", "1712101520456000", "2024", "12345678901234.5"])
+def test_digits_that_are_no_epoch_seconds_are_no_time(text: str) -> None:
+    """Python reads some milliseconds as a day of 1712: a rollback to it would take the table back to nothing."""
+    with pytest.raises(UsageError, match="the time is unclear") as caught:
+        parse_to(text)
+    assert (caught.value.code, parse_to("20240501")) == ("bad-goal", datetime(2024, 5, 1, tzinfo=timezone.utc))
+
+
 def test_other_goals_are_previous_and_change_ids() -> None:
     """Anything else is a usage error that says what is expected."""
     assert [parse_to(" previous "), parse_to(change(3))] == ["previous", change(3)]

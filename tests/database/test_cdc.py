@@ -145,6 +145,21 @@ def test_a_table_that_is_not_there_is_warned_of(raw: RawFiles, table: str, captu
     assert [warning for warning in warnings if "nope not in database" in warning] == warnings[:1]
 
 
+def test_tables_whose_rows_go_with_others_are_warned_of(connection: Any, table: str, capture: Capture) -> None:
+    """By a foreign key the server deletes and changes rows that no binlog has: once for each capture that begins, the load too."""
+    run(
+        connection,
+        "CREATE TABLE line (id int PRIMARY KEY, t_id int, FOREIGN KEY (t_id) REFERENCES t (id) ON DELETE CASCADE)",
+        "CREATE TABLE note (id int PRIMARY KEY, t_id int, FOREIGN KEY (t_id) REFERENCES t (id))",
+        "INSERT INTO line VALUES (1, 1)",
+    )
+    warned = [*capture(full_load=True).warnings, *capture().warnings]
+    run(connection, "DELETE FROM t WHERE id = 1")
+
+    assert [text.split(":")[0] for text in warned] == ["line", "line"]
+    assert list(capture().tables) == ["t"]
+
+
 @pytest.mark.parametrize(
     ("before", "now", "is_load", "is_fine"),
     [

@@ -231,6 +231,43 @@ def test_under_the_name_that_a_column_had(make_table: TableMaker, keys: KeysFile
     assert table.rows() == [(2, "c@d")]
 
 
+def test_under_the_name_of_a_rename_that_was_undone(make_table: TableMaker, keys: KeysFile) -> None:
+    """Its files have the newer name; one of them could bring the row back."""
+    table = make_table(pa.schema([("id", pa.int64()), ("mail", pa.string())]))
+    table.load([(1, "a@b"), (2, "c@d")])
+    assert table.run("LoadInitial") == 0
+    table.edit(Request="schema-rename:mail=email")
+    assert table.run() == 0
+    renamed = table.head().id
+    assert table.run("Rollback", to="previous", resume="true") == 0
+    assert holds(table, "a@b", "email")
+
+    erased(table, keys("a@b", column="mail"), key="mail")
+
+    assert (holds(table, "a@b", "mail"), holds(table, "a@b", "email"), table.rows()) == ([], [], [(2, "c@d")])
+    assert table.run("Rollback", to=renamed) != 0
+    assert table.item()["LastRun"]["error"]["code"] == "version-erased"
+
+
+def test_a_column_that_only_an_undone_rename_had_the_name_of(make_table: TableMaker, keys: KeysFile) -> None:
+    """Whatever stood in the older column is not its value."""
+    table = make_table(pa.schema([("id", pa.int64()), ("mail", pa.string())]))
+    table.load([(1, "x"), (2, "y")])
+    assert table.run("LoadInitial") == 0
+    table.edit(Request="schema-rename:mail=email")
+    assert table.run() == 0
+    assert table.run("Rollback", to="previous", resume="true") == 0
+    both = pa.schema([("id", pa.int64()), ("mail", pa.string()), ("email", pa.string())])
+    table.cdc([("I", (3, "z", "x"))], columns=both)
+    table.edit(Request="schema-accept")
+    assert table.run() == 0, table.item()["LastRun"]
+
+    erased(table, keys("x", column="email"), key="email")
+
+    assert holds(table, "x", "mail")
+    assert sorted(row[0] for row in table.rows()) == [1, 2]
+
+
 def test_under_the_name_of_a_load_that_was_undone(make_table: TableMaker, keys: KeysFile) -> None:
     """The rename came after it, in the generation before: its files have the older name as well."""
     table = make_table(pa.schema([("id", pa.int64()), ("mail", pa.string())]))
@@ -272,6 +309,29 @@ def test_files_of_undone_and_unlanded_changes_are_searched(history: LakeTable, k
     erased(history, keys(1))
 
     assert (holds(history, 1), history.open_uploads()) == ([], [])
+
+
+def test_files_that_never_became_visible_come_first(history: LakeTable, keys: KeysFile, wire: Wire) -> None:
+    """Where somebody removed Publishing by hand a file of the table is an open upload: it can't be searched, and would be aborted."""
+    history.cdc([("U", (2, "TWO"))])
+    die(wire, history, "LoadIncremental", once(Request.is_completion, lambda forward: wire.kill()))
+    history.remove("Publishing", "CatalogPending", "LeaseOwner")
+    before = history.item()["Head"]
+
+    error = refusal(history, erase_keys=keys(1))
+
+    assert (error["code"], history.item()["Head"], len(history.open_uploads())) == ("unfinished-upload", before, 1)
+    assert history.repair().code == 0
+    erased(history, keys(1))
+    assert (2, "TWO") in history.rows()
+
+
+def test_all_erases_of_a_table_have_one_salt(history: LakeTable, keys: KeysFile) -> None:
+    """A batch makes one hash of each of its keys, however many erases there were."""
+    found = [erased(history, keys(key)).erased_keys for key in (1, 2)]
+
+    assert len({each.salt for each in found if each is not None}) == 1
+    assert len({each.hashes for each in found if each is not None}) == 2
 
 
 # --- what may no longer be used

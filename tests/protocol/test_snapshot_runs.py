@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime, timezone
 from threading import Event
 from typing import Any
 
@@ -75,6 +75,7 @@ def names(table: SnapshotTable) -> list[tuple[int, str]]:
     return [(row["id"], row["name"]) for row in table.rows()]
 
 
+AT_ONCE = datetime.max.replace(tzinfo=timezone.utc)  # no load file is too young
 OLD = [(1, "old"), (2, "old"), (3, "old")]
 NEW = [(1, "new2"), (2, "old"), (3, "old")]
 
@@ -141,7 +142,7 @@ def test_a_run_that_is_overtaken_says_so_and_changes_nothing(table: SnapshotTabl
         table.take(**layout, keep="1")
 
     with pytest.raises(RetryLater) as caught:
-        make_snapshot(table.clients, wish_of(table, **layout), early, Between(table, later))
+        make_snapshot(table.clients, wish_of(table, **layout), early, Between(table, later), quiet_since=AT_ONCE)
 
     assert caught.value.code == "snapshot-overtaken"
     assert names(table) == [(1, "new3"), (2, "old"), (3, "old")]
@@ -154,7 +155,13 @@ def test_files_of_a_version_that_was_replaced_are_not_gone_on_from(table: Snapsh
     late = Version("2024-05-01T000000000000-late", 4 * 10**15)
 
     with pytest.raises(RetryLater) as caught:
-        make_snapshot(table.clients, wish_of(table, **BY_DATE), late, Between(table, lambda: table.take(**BY_DATE, keep="1", full="true")))
+        make_snapshot(
+            table.clients,
+            wish_of(table, **BY_DATE),
+            late,
+            Between(table, lambda: table.take(**BY_DATE, keep="1", full="true")),
+            quiet_since=AT_ONCE,
+        )
 
     assert caught.value.code == "snapshot-overtaken"
     assert names(table) == NEW
@@ -231,7 +238,9 @@ def test_a_day_that_is_committed_and_not_placed_yet_is_not_removed(table: Snapsh
 
     def first() -> Made:
         with once_committed(table, stand_still, "CreateTable"):
-            return make_snapshot(table.clients, wish_of(table, **dated, run_date="2999-01-01"), early, Between(table, lambda: None))
+            return make_snapshot(
+                table.clients, wish_of(table, **dated, run_date="2999-01-01"), early, Between(table, lambda: None), quiet_since=AT_ONCE
+            )
 
     with ThreadPoolExecutor(1) as thread:
 
@@ -240,7 +249,9 @@ def test_a_day_that_is_committed_and_not_placed_yet_is_not_removed(table: Snapsh
             assert is_committed.wait(60)
 
         running: list[Future[Made]] = []
-        done = make_snapshot(table.clients, wish_of(table, **dated, run_date="2999-01-02"), late, Between(table, meanwhile))
+        done = make_snapshot(
+            table.clients, wish_of(table, **dated, run_date="2999-01-02"), late, Between(table, meanwhile), quiet_since=AT_ONCE
+        )
         may_go_on.set()
         running[0].result()
 
@@ -265,6 +276,7 @@ def test_a_day_of_another_type_is_not_put_beside_the_others(in_process: Clients)
     """By run date the days before keep their columns, and no reader could read both; one that is widened can be."""
     columns = [pa.schema([("id", pa.int64()), ("qty", qty), ("code", code)]) for qty, code in TYPES]
     table = SnapshotTable(in_process, IN_PROCESS, "s3://raw/", f"s3://lake/{uuid.uuid4().hex[:6]}/", columns=columns[0])
+    table.settings["load_quiet_minutes"] = "0"
     for day, (each, code) in enumerate(zip(columns, ("a", "b", 7), strict=True), 1):
         table.put("LOAD00000001.parquet", [("I", (1, day, code), "2024-05-01 00:00:00")], columns=each)
         error = table.run(layout="dated", run_date=f"2999-01-0{day}")

@@ -87,6 +87,23 @@ def test_what_is_built_anew_is_what_was_kept(new_table: MakeTable, tmp_path: Pat
     assert details["passes"] > 1
 
 
+def test_an_empty_text_that_a_new_layout_made_null_is_a_version(new_table: MakeTable) -> None:
+    """Of the time of that change, as in the history that was kept; also where its row was changed since."""
+    table = keeping(new_table, partition_key="null")
+    load(table, 0, (1, "", 1), (2, "a", 2), (3, "", 3))
+    table.sync()
+    table.edit(PartitionKey="name", EmptyPartition="null", Request="repartition")
+    table.sync()
+    batch(table, (1, "U", (3, "c", 4)))
+    table.sync()
+    kept = told_whole(table)
+    assert [row["name"] for row in kept if row["id"] == 3] == ["", None, "c"]
+
+    backfilled(table)
+
+    assert told_whole(table) == kept
+
+
 def test_a_backfill_that_was_started_twice_is_made_once(new_table: MakeTable) -> None:
     """It reads all raw files."""
     table = keeping(new_table)

@@ -93,6 +93,26 @@ def superseded(table: WorkTable) -> set[str]:
     return {held.key[len(lake.key) :] for held in held_versions(table.clients.s3, lake.bucket, lake.key)}
 
 
+def test_damage_is_repaired_after_an_erase_that_the_history_had_no_part_in(new_table: MakeTable, tmp_path: Path) -> None:
+    """Its record is the table's alone."""
+    table = keeping(new_table)
+    load(table, 0, (1, "a", 1), (2, "b", 2))
+    table.edit(History="false")
+    table.sync()
+    assert table.run("Erase", erase_keys=given(tmp_path, "gone", pa.schema([("id", pa.int64())]), (2,))) == 0, table.last_run()
+    table.edit(History="true")
+    table.sync()
+    before, (path,) = versions(table), history_of(table).files
+    assert table.snapshot().erases
+    lake = folder(table)
+    table.clients.s3.delete_object(Bucket=lake.bucket, Key=lake.key + path)
+
+    assert table.verify() == ["missing-file"]
+    assert table.repair().code == 0
+
+    assert (table.verify(), check_history(table)) == ([], before)
+
+
 def test_a_history_that_is_behind_is_a_note(new_table: MakeTable) -> None:
     table = kept(new_table)
     table.edit(History="false")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from glue_jobs.aws.clients import Clients
 from glue_jobs.core.errors import UsageError
-from tests.snapshots import SnapshotTable
+from tests.snapshots import ORDERS, SnapshotTable
 from tests.spark.csv_texts import csv_text
 from tests.work_tables import IN_PROCESS
 
@@ -147,6 +147,25 @@ def test_by_a_date_of_the_data_only_changed_dates_are_written(orders: SnapshotTa
     assert orders.glue_table()["PartitionKeys"] == [{"Name": "day", "Type": "date"}]
 
 
+def test_kept_versions_keep_the_files_of_versions_before(orders: SnapshotTable) -> None:
+    """Queries that began with them read those, too. With two versions more nobody has them."""
+    dated = {"layout": "dated", "partition_date": "day", "keep": "2"}
+    first = orders.take(**dated)
+    orders.put(cdc(2), [("U", (1, "second", day(1)), "2024-05-02 00:00:00")])
+    second = orders.take(**dated)
+    orders.put(cdc(3), [("U", (3, "third", day(3)), "2024-05-03 00:00:00")])
+    orders.take(**dated)
+
+    there = set(orders.keys())
+
+    assert {orders.folder.key + file.path for file in second.files} <= there
+    assert any(file in first.files for file in second.files)
+    for number in (4, 5):
+        orders.put(cdc(number), [("U", (1, f"at {number}", day(1)), f"2024-05-0{number} 00:00:00")])
+        orders.take(**dated)
+    assert orders.versions()[0] != first.version.name
+
+
 def test_nothing_new_writes_nothing_by_a_date_of_the_data(orders: SnapshotTable) -> None:
     """The partitions stay, and so do the files they are made of."""
     dated = {"layout": "dated", "partition_date": "day", "keep": "1"}
@@ -270,6 +289,95 @@ def test_what_can_not_be_done_is_said(orders: SnapshotTable, arguments: dict[str
     assert error is not None
     assert (error.code, said in error.message) == (code, True), error
     assert (orders.glue_table(), orders.keys()) == (None, [])
+
+
+IMAGES = pa.schema([*ORDERS, ("BI_id", pa.int64())])
+
+
+def test_a_column_of_the_source_is_no_before_image(make: Make) -> None:
+    """It would be left out without a word. The way out is a field of the source, not a table's item."""
+    table = make(columns=IMAGES)
+    table.put(LOAD, [("I", (1, "a", day(1), 7), LOADED_AT)])
+
+    error = table.run()
+    manifest = table.take(before_image_prefix="OLD_")
+
+    assert error is not None
+    assert (error.code, "BI_id" in error.message, "before_image_prefix of the source" in error.todo) == ("before-image-unclear", True, True)
+    assert [row["BI_id"] for row in table.rows()] == [7]
+    assert manifest.before_images == ("OLD_*",)
+
+
+def test_before_images_may_have_another_prefix(make: Make) -> None:
+    """The row of the old key goes."""
+    table = make()
+    table.put(LOAD, [("I", (1, "a", day(1)), LOADED_AT)])
+    table.put(cdc(1), [("U", (2, "a", day(1), 1), "2024-05-01 10:00:00")], pa.schema([*ORDERS, ("OLD_id", pa.int64())]))
+
+    table.take(before_image_prefix="OLD_")
+
+    assert [(row["id"], row["name"]) for row in table.rows()] == [(2, "a")]
+
+
+def test_a_damaged_file_is_not_to_be_skipped_by_an_item(orders: SnapshotTable) -> None:
+    """There is none."""
+    orders.clients.s3.put_object(Bucket=orders.path.bucket, Key=orders.path.key + cdc(2), Body=b"PAR1 is no Parquet")
+
+    error = orders.run()
+
+    assert error is not None
+    assert (error.code, error.todo) == ("bad-raw-file", "let DMS write the file again: reload the table")
+
+
+def test_rows_that_stay_on_the_date_of_a_row_that_moved_twice(make: Make) -> None:
+    """By key and date alone the two moves to key 2 look like one that was sent again, and nothing would stay there: the other rows of its
+    date would be gone for readers."""
+    table = make()
+    table.put(LOAD, [("I", (2, "c", day(5)), LOADED_AT), ("I", (7, "stays", day(1)), LOADED_AT)])
+    dated = {"layout": "dated", "partition_date": "day"}
+    table.take(**dated)
+    rows = [("I", (0, "a", day(1), None)), ("I", (1, "b", day(1), None))]
+    for old, name, on in ((2, "c", 5), (1, "b", 1), (0, "a", 1)):
+        rows.append(("U", (old + 1, name, day(on), old)))
+    for old, name, on in ((1, "a", 1), (2, "b", 1), (3, "c", 5)):
+        rows.append(("U", (old + 1, name, day(on), old)))
+    rows.append(("D", (3, "b", day(1), None)))
+    table.put(cdc(1), [(op, values, "2024-05-01 10:00:00") for op, values in rows], IMAGES)
+
+    manifest = table.take(**dated)
+
+    assert manifest.mode == "incremental"
+    assert [(row["id"], row["name"]) for row in table.rows()] == [(2, "a"), (4, "c"), (7, "stays")]
+
+
+def test_a_run_that_stops_leaves_the_columns_of_the_version_before(orders: SnapshotTable) -> None:
+    """Its files have the names that they were written with."""
+    dated = {"layout": "dated", "partition_date": "day"}
+    orders.take(**dated)
+    rows = orders.rows()
+
+    error = orders.run(**dated, last_change_column="changed", schema="id bigint, name int")
+
+    assert error is not None
+    partitions = orders.clients.glue.get_partitions(DatabaseName=orders.database, TableName="orders_snapshot")["Partitions"]
+    names = {column["Name"] for each in partitions for column in each["StorageDescriptor"]["Columns"]}
+    assert (names, orders.rows()) == ({"id", "ts", "name", "last_change"}, rows)
+
+
+def test_vanished_files_and_half_a_load_leave_readers_where_they_were(orders: SnapshotTable) -> None:
+    """A person may want what is there."""
+    orders.take()
+    rows = orders.rows()
+    orders.clients.s3.delete_object(Bucket=orders.path.bucket, Key=orders.path.key + cdc(1))
+
+    gone = orders.run()
+    orders.put(LOAD, [("I", (9, "half", day(1)), LOADED_AT)])
+    half = orders.run()
+
+    assert [error and error.code for error in (gone, half)] == ["snapshot-input-gone", "load-not-ended"]
+    assert orders.rows() == rows
+    orders.take(load_quiet_minutes="0")
+    assert [row["id"] for row in orders.rows()] == [9]
 
 
 def test_files_that_differ_from_each_other_are_refused_without_a_schema_too(orders: SnapshotTable) -> None:

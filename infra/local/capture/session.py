@@ -115,6 +115,7 @@ class Capture:
             with self._source.connect() as other:
                 self._source.check(other)
                 tables = self._source.tables(other, self._options.tables)
+                summary.warnings += self._cascades(other)
             state = CaptureState(position, old.last_files if old else {}, is_loading=True, tables=only)
             if on_load:
                 on_load()
@@ -130,9 +131,10 @@ class Capture:
         with self._source.connect() as connection:
             self._source.check(connection)
             names = self._source.names(connection, self._options.tables)
+            cascades = self._cascades(connection)
             end = binlog_end(connection)
         state = self._raw.load_state()
-        summary = CaptureSummary(position=end, warnings=self._not_there(names))
+        summary = CaptureSummary(position=end, warnings=[*self._not_there(names), *cascades])
         if state is None:
             self._raw.save_state(CaptureState(end, tables=self._only()))
             summary.warnings.append(f"no saved position in {self._raw.state_place}: changes are captured from {end} on")
@@ -181,6 +183,13 @@ class Capture:
         missing = sorted(set(self._options.tables or ()) - set(names) - self._told)
         self._told.update(missing)
         return [f"--tables: {', '.join(missing)} not in database {self._source.database}; there are: {names}"] if missing else []
+
+    def _cascades(self, connection: Any) -> list[str]:
+        """A warning of tables whose rows may go or change without a word in the binlog, once."""
+        found = [name for name in self._source.cascades(connection, self._options.tables) if f"{name} by cascade" not in self._told]
+        self._told.update(f"{name} by cascade" for name in found)
+        what = "rows that a foreign key deletes or changes with those of another table are not in the binlog, and not captured"
+        return [f"{', '.join(found)}: {what}; after such a statement, --full-load"] if found else []
 
     def _take(self, transaction: Transaction, pending: list[LoggedRow], state: CaptureState, summary: CaptureSummary) -> None:
         pending += transaction.rows

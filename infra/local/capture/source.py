@@ -198,6 +198,16 @@ class Source:
             )
         return list(kinds)
 
+    def cascades(self, connection: pymysql.connections.Connection[Any], only: Sequence[str] | None) -> list[str]:
+        """Tables whose rows go or change with those of another one, by a foreign key: InnoDB does it, and the binlog has no such row."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT DISTINCT table_name FROM information_schema.referential_constraints WHERE constraint_schema = %s"
+                " AND NOT (update_rule IN ('RESTRICT', 'NO ACTION') AND delete_rule IN ('RESTRICT', 'NO ACTION')) ORDER BY 1",
+                [self.database],
+            )
+            return [row[0] for row in cursor.fetchall() if only is None or row[0] in only]
+
     def tables(self, connection: pymysql.connections.Connection[Any], only: Sequence[str] | None) -> list[SourceTable]:
         """The database's base tables (or those named), in the order of their names."""
         names = self.names(connection, only)

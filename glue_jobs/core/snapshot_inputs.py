@@ -1,4 +1,7 @@
-"""Which raw files a snapshot is made of, and whether they are all there: not the half of a load, nor what is left of vanished files."""
+"""Which raw files a snapshot is made of, and whether they are all there: not the half of a load, nor what is left of vanished files.
+
+Raw files expire. A version that was made of them has their rows, and can be gone on from; all raw files that are left have not.
+"""
 
 from __future__ import annotations
 
@@ -55,24 +58,28 @@ def count_files(wish: SnapshotWish, listing: RawListing) -> Counted:
         )  # fmt: skip
     loads = tuple(file for file in listing.loads if file.modified.date() <= wish.run_date)
     cdc = tuple(file for file in listing.cdc if _counts(wish, file.key))
-    if not loads:
-        raise blocked(
-            "no-load-files",
-            "no load file counts: the rows that changed since could not be told from those that did not",
-            where=where,
-            expected=f"a load file last modified up to {wish.run_date} (UTC)",
-            found=f"{len(listing.loads)} younger one(s)" if listing.loads else "none",
-            todo="take a later run date, or reload the table in DMS",
-        )
     _check_ended(wish, loads, [file for file in listing.loads if file not in loads])
     return Counted(loads, cdc, len(listing.loads) + len(listing.cdc) - len(loads) - len(cdc))
 
 
+def check_has_load(wish: SnapshotWish, counted: Counted, listing: RawListing) -> None:
+    """Refuse to begin without a load file."""
+    if not counted.loads:
+        raise blocked(
+            "no-load-files",
+            "no load file counts: the rows that changed since could not be told from those that did not",
+            where=str(wish.source.path),
+            expected=f"a load file last modified up to {wish.run_date} (UTC)",
+            found=f"{len(listing.loads)} younger one(s)" if listing.loads else "none",
+            todo="take a later run date, or reload the table in DMS",
+        )
+
+
 def _check_ended(wish: SnapshotWish, loads: Sequence[RawFile], later: Sequence[RawFile]) -> None:
     """Refuse the half of a load that goes on after the run date's midnight: it would be the day's state for good."""
-    last = max(file.modified for file in loads)
+    last = max((file.modified for file in loads), default=None)
     first = min((file.modified for file in later), default=None)
-    if first is not None and first - last < LOAD_GAP:
+    if last is not None and first is not None and first - last < LOAD_GAP:
         raise blocked(
             "load-not-ended",
             f"a load goes on after the run date: {len(loads)} of its files count, {len(later)} do not",
@@ -94,7 +101,7 @@ def check_load_is_over(wish: SnapshotWish, counted: Counted, listing: RawListing
     version that readers have."""
     known = {item.key: item.etag for item in before}
     fresh = [file.modified for file in counted.loads if known.get(file.key) != file.etag]
-    newest = max(file.modified for file in counted.loads)
+    newest = max((file.modified for file in counted.loads), default=quiet_since)
     if not fresh or newest <= quiet_since or is_followed(min(fresh), newest, listing.cdc):
         return
     raise blocked(
@@ -107,23 +114,29 @@ def check_load_is_over(wish: SnapshotWish, counted: Counted, listing: RawListing
     )
 
 
-def check_none_gone(wish: SnapshotWish, counted: Counted, listing: RawListing, before: Sequence[Input]) -> None:
-    """Refuse to make a version of what is left where raw files that the version before is made of have vanished, as by an expiration: its
-    rows would be fewer, or older. Not where the table was loaded anew, which removes them, nor where a person asks for it."""
-    if wish.full or not loads_again(_loads(before), [input_of(file) for file in counted.loads]):
-        return
+def gone_inputs(wish: SnapshotWish, listing: RawListing, before: Sequence[Input]) -> tuple[Input, ...]:
+    """Those of a version's inputs that would count, and are not there any more."""
     there = {file.key for file in (*listing.loads, *listing.cdc)}
-    gone = [item for item in before if item.key not in there and (cdc_name(item.key) is None or _counts(wish, item.key))]
-    if gone:
+    return tuple(item for item in before if item.key not in there and (cdc_name(item.key) is None or _counts(wish, item.key)))
+
+
+def are_rewritten(loads: Sequence[RawFile], before: Sequence[Input]) -> bool:
+    """Whether each of the load files was written again since, with the same bytes: another load, or a copy in place."""
+    known = {item.key: item.modified for item in before}
+    now = {item.key: item.modified for item in map(input_of, loads)}
+    return bool(now) and all(known.get(key) not in (modified, "") for key, modified in now.items())
+
+
+def check_none_gone(wish: SnapshotWish, counted: Counted, gone: Sequence[Input], before: Sequence[Input], why: str) -> None:
+    """Refuse to make a version of what is left where raw files that the version before is made of have vanished, as by an expiration: its
+    rows would be fewer, or older. Not where the table was loaded anew, which removes them. why: it can't be gone on from."""
+    again = loads_again([item for item in before if cdc_name(item.key) is None], [input_of(file) for file in counted.loads])
+    if gone and (again or not counted.loads):
         raise blocked(
             "snapshot-input-gone",
-            f"{len(gone)} raw file(s) that the version before is made of are gone, and the table was not loaded anew",
+            f"{len(gone)} raw file(s) that the version before is made of are gone, and it can't be gone on from: {why}",
             where=f"s3://{wish.source.path.bucket}/{gone[0].key}",
             expected="the file",
             found="no such object",
             todo="put it back, or reload the table in DMS; --full makes the snapshot of what is there: rows will be missing, or older",
         )
-
-
-def _loads(inputs: Sequence[Input]) -> list[Input]:
-    return [item for item in inputs if cdc_name(item.key) is None]

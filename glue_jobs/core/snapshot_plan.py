@@ -15,7 +15,15 @@ from glue_jobs.core.paths import S3Uri
 from glue_jobs.core.raw_names import RawFile, RawListing, cdc_name, is_csv
 from glue_jobs.core.record import Counts, DataFile, Input
 from glue_jobs.core.schema import Column, Schema
-from glue_jobs.core.snapshot_inputs import Counted, check_load_is_over, check_none_gone, count_files
+from glue_jobs.core.snapshot_inputs import (
+    Counted,
+    are_rewritten,
+    check_has_load,
+    check_load_is_over,
+    check_none_gone,
+    count_files,
+    gone_inputs,
+)
 from glue_jobs.core.snapshot_sources import SnapshotWish, Source
 
 FORMAT = 1
@@ -170,18 +178,24 @@ def plan_snapshot(
     """The plan of a run. current: of the version that the catalog points to; missing: those of its data files that are not there;
     quiet_since: a load file that was written since may not be its load's last one."""
     counted = count_files(wish, listing)
-    if current is not None and current.path == str(wish.source.path):
-        check_load_is_over(wish, counted, listing, current.inputs, quiet_since)
-        check_none_gone(wish, counted, listing, current.inputs)
-    reason = "asked for (full)" if wish.full else why_full(wish, counted, current, missing)
+    before = current.inputs if current is not None and current.path == str(wish.source.path) else ()
+    if before:
+        check_load_is_over(wish, counted, listing, before, quiet_since)
+    gone = gone_inputs(wish, listing, before)
+    reason = "asked for (full)" if wish.full else why_full(wish, counted, current, missing, gone)
     if current is None or reason:
+        if not wish.full:
+            check_none_gone(wish, counted, gone, before, reason)
+        check_has_load(wish, counted, listing)
         return SnapshotPlan(wish, counted, counted.files, None, reason, current)
     known = {item.key for item in current.inputs}
     return SnapshotPlan(wish, counted, tuple(file for file in counted.files if file.key not in known), current, "", current)
 
 
-def why_full(wish: SnapshotWish, counted: Counted, current: Manifest | None, missing: Sequence[str] = ()) -> str:
-    """Why the version before can't be gone on from; '' if it can."""
+def why_full(
+    wish: SnapshotWish, counted: Counted, current: Manifest | None, missing: Sequence[str] = (), gone: Sequence[Input] = ()
+) -> str:
+    """Why the version before can't be gone on from; '' if it can. gone: of its inputs, whose rows it has."""
     if current is None:
         return "there is no version before"
     source = wish.source
@@ -206,7 +220,7 @@ def why_full(wish: SnapshotWish, counted: Counted, current: Manifest | None, mis
         return form
     if missing:
         return f"{len(missing)} data file(s) of the version before are not there any more: {missing[0]}"
-    return _why_inputs(counted, current)
+    return _why_inputs(counted, current, gone)
 
 
 def _why_form(source: Source, current: Manifest) -> str:
@@ -226,14 +240,17 @@ def csv_columns(source: Source) -> tuple[str, ...]:
     return tuple(column.name for column in source.schema)
 
 
-def _why_inputs(counted: Counted, current: Manifest) -> str:
-    """Why the raw files are not those of the version before and later CDC files; '' if they are."""
+def _why_inputs(counted: Counted, current: Manifest, gone: Sequence[Input]) -> str:
+    """Why the raw files are not those of the version before and later CDC files; '' if they are, or some have only gone."""
     now = {file.key: file.etag for file in counted.files}
+    away = {item.key for item in gone}
     for item in current.inputs:
-        if item.key not in now:
-            return f"an input of the version before does not count or is not there any more: {item.key}"
-        if now[item.key] != item.etag:
+        if item.key not in now and item.key not in away:
+            return f"an input of the version before does not count any more: {item.key}"
+        if item.key in now and now[item.key] != item.etag:
             return f"an input of the version before has changed: {item.key}"
+    if gone and are_rewritten(counted.loads, current.inputs):
+        return "the load files were written again"
     known = {item.key for item in current.inputs}
     new_load = next((file.key for file in counted.loads if file.key not in known), None)
     if new_load:

@@ -89,7 +89,7 @@ def test_files_of_the_days_from_start_to_run_date_count() -> None:
 def test_without_rows_to_begin_with_there_is_no_snapshot(files: list[RawFile], code: str) -> None:
     """Nothing at all, no load file of the days, a file that DMS did not write, or the half of a load."""
     with pytest.raises(TableBlocked) as caught:
-        count_files(wish(), listing(*files))
+        planned(wish(), listing(*files), None)
 
     assert caught.value.code == code
 
@@ -107,7 +107,7 @@ def test_a_version_before_is_gone_on_from() -> None:
 @pytest.mark.parametrize(
     ("now", "change", "reason"),
     [
-        ([file(LOAD), file(THIRD)], {}, "is not there any more: dms/shop/orders/20240502"),
+        ([file(LOAD), file(THIRD)], {}, "does not count any more: dms/shop/orders/20240502"),
         ([file(LOAD, etag="f"), file(SECOND)], {}, "has changed: dms/shop/orders/LOAD"),
         ([file(LOAD), file("LOAD00000002.parquet"), file(SECOND)], {}, "a new load file"),
         ([file(LOAD), file(SECOND), file("20240501-000000000.parquet")], {}, ""),
@@ -236,23 +236,42 @@ SECOND_LOAD = "LOAD00000002.parquet"
 
 
 @pytest.mark.parametrize(
-    ("now", "run"),
+    "now",
     [
-        ([file(SECOND_LOAD), file(SECOND)], {}),
-        ([file(LOAD), file(SECOND_LOAD)], {}),
-        ([file(LOAD), file(SECOND_LOAD), file(THIRD)], {}),
-        ([file(LOAD), file(SECOND_LOAD)], {"primary_keys": "nr"}),
+        [file(SECOND_LOAD), file(SECOND)],
+        [file(LOAD), file(SECOND_LOAD), file(THIRD)],
+        [file(THIRD)],
+        [file(SECOND)],
     ],
 )
-def test_what_is_left_of_vanished_files_is_no_snapshot(now: list[RawFile], run: dict[str, str]) -> None:
-    """Objects expire. Rows of a load file would be gone, those of a CDC file as they were before."""
+def test_a_version_has_the_rows_of_files_that_have_gone(now: list[RawFile]) -> None:
+    """Objects expire, the load's first of all. It is gone on from, and still names them."""
     before = manifest(file(LOAD), file(SECOND_LOAD), file(SECOND))
 
-    with pytest.raises(TableBlocked, match="are gone, and the table was not loaded anew") as caught:
+    plan = planned(wish(), listing(*now), before)
+
+    assert (plan.mode, [each.base for each in plan.fresh]) == ("incremental", [each.base for each in now if each.base == THIRD])
+
+
+@pytest.mark.parametrize(
+    ("now", "run", "why"),
+    [
+        ([file(SECOND_LOAD), file(SECOND)], {"primary_keys": "nr"}, "primary_keys was"),
+        ([file(LOAD), file(SECOND_LOAD), file("x/20240502-000000000.parquet")], {}, "came late"),
+        ([file(THIRD)], {"layout": "dated"}, "layout was"),
+        ([file(LOAD, "2024-05-02"), file(SECOND_LOAD, "2024-05-02"), file(THIRD)], {}, "written again"),
+    ],
+)
+def test_what_is_left_of_vanished_files_is_no_snapshot(now: list[RawFile], run: dict[str, str], why: str) -> None:
+    """Where the version before can't be gone on from: rows of a load file would be gone, those of a CDC file as they were before."""
+    before = manifest(file(LOAD), file(SECOND_LOAD), file(SECOND))
+
+    with pytest.raises(TableBlocked, match=f"are gone, and it can't be gone on from: .*{why}") as caught:
         planned(wish(**run), listing(*now), before)
 
     assert caught.value.code == "snapshot-input-gone"
-    assert planned(wish(**run, full="true"), listing(*now), before).mode == "full"
+    if any(each.base.startswith("LOAD") for each in now):
+        assert planned(wish(**run, full="true"), listing(*now), before).mode == "full"
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,8 @@ def arguments_are_settings_or_glues(stack: LakeStack) -> Iterator[str]:
         yield from (f"{name}: --{each}" for each in given - GLUES - set(setting_names()))
         if not {"lake", "state_table", "database", "wait_seconds"} <= given:
             yield f"{name}: a setting is missing"
+        if job["DefaultArguments"].get("--compression") != (None if name == "Controller" else stack.parameters["Compression"]):
+            yield f"{name}: compression"
         if name != "Controller" and job["DefaultArguments"].get("--job-bookmark-option") != "job-bookmark-disable":
             yield f"{name}: bookmarks"
 

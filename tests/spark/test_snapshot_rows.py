@@ -365,12 +365,18 @@ def test_a_run_that_stops_leaves_the_columns_of_the_version_before(orders: Snaps
 
 
 def test_vanished_files_and_half_a_load_leave_readers_where_they_were(orders: SnapshotTable) -> None:
-    """A person may want what is there."""
+    """A version that can be gone on from has their rows."""
     orders.take()
     rows = orders.rows()
-    orders.clients.s3.delete_object(Bucket=orders.path.bucket, Key=orders.path.key + cdc(1))
+    for name in (LOAD, cdc(1)):
+        orders.clients.s3.delete_object(Bucket=orders.path.bucket, Key=orders.path.key + name)
+    orders.put(cdc(2), [("U", (3, "C", day(3)), "2024-05-02 00:00:00")])
 
-    gone = orders.run()
+    gone = orders.run(last_change_column="changed")
+    assert orders.rows() == rows
+    assert orders.take().mode == "incremental"
+    rows = [{**row, "name": "C", "ts": "2024-05-02 00:00:00", "last_change": at("2024-05-02")} if row["id"] == 3 else row for row in rows]
+    assert orders.rows() == rows
     orders.put(LOAD, [("I", (9, "half", day(1)), LOADED_AT)])
     half = orders.run()
 

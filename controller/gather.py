@@ -318,7 +318,12 @@ def set_of(facts: Iterable[Facts]) -> list[Facts]:
 def _in_scope(fact: Facts, scope: RawScope | None) -> bool:
     """Tables of the scope and those without a source, which no scope is of. Of another one's not even what is unfinished: a run of ours
     would enter the table in our database, and go on with its files."""
-    return fact.state is None or _has(scope, fact.state)
+    if fact.state is not None:
+        return _has(scope, fact.state)
+    try:  # an item that can't be read is an error of the controller whose table it is of
+        return scope is None or scope.has(TablePath.parse(fact.path))
+    except DmslakeError:
+        return True
 
 
 def _has(scope: RawScope | None, state: TableState) -> bool:

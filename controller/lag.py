@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from glue_jobs.core.actions import Action, Finish, TakeBatch, TakeLoad
-from glue_jobs.core.raw_names import RawFile, cdc_name
+from glue_jobs.core.raw_names import RawFile, cdc_name, is_transactions
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 
@@ -30,16 +30,18 @@ def lag_seconds(state: TableState, cdc: Sequence[RawFile], held_back: Action | N
     return max(0.0, (newest.time - max(since.time, _looked(state))).total_seconds())
 
 
-def waiting_seconds(head: Snapshot, action: Action, held_back: Action | None, now: datetime) -> float | None:
+def waiting_seconds(state: TableState, head: Snapshot, action: Action, held_back: Action | None, now: datetime) -> float | None:
     """Seconds since the oldest file came that a run would take, or since the table's change that is unfinished; None if nothing waits.
 
-    head: the table's. action: what a run would do now; held_back: what it would do if nothing stood in the way.
+    head: the table's. action: what a run would do now; held_back: what it would do if nothing stood in the way. Transaction files that a
+    run has looked at wait for nothing: they have no row of the table.
     """
     since: datetime | None
     if isinstance(action, Finish):
         since = _time(head.time)  # not the last run's: each one that can't finish the change writes its own
-    elif isinstance(held_back, (TakeBatch, TakeLoad)) and held_back.files:
-        since = min(file.modified for file in held_back.files)
+    elif isinstance(held_back, (TakeBatch, TakeLoad)):
+        looked = _looked(state)
+        since = min((file.modified for file in held_back.files if not is_transactions(file.key) or file.modified > looked), default=None)
     else:
         since = None
     return None if since is None else max(0.0, (now - since).total_seconds())

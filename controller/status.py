@@ -12,6 +12,7 @@ from controller.lag import lag_seconds, waiting_seconds
 from controller.plan import Problem, both_actions, find_clashes
 from controller.problems import problem_of
 from glue_jobs.core.actions import Action, Finish, Rest, Rewrite, Stopped, TakeBatch, TakeLoad, Truncate
+from glue_jobs.core.awaited import BEFORE_PLAN, mark_in
 from glue_jobs.core.errors import DmslakeError
 from glue_jobs.core.limits import Limits
 from glue_jobs.core.raw_gone import gone_text
@@ -140,14 +141,14 @@ def status_of(fact: Facts, now: datetime, limits: Limits) -> TableStatus:
         return _of_item(state)
     action, held_back = both_actions(state, fact, now, limits)
     # A run that can't finish a change writes down why, and the next one tries to finish it all the same.
-    by = action.by if isinstance(action, Stopped) else state.blocked if isinstance(action, Finish) else None
+    by = action.by if isinstance(action, Stopped) else state.blocked if isinstance(action, Finish) or _stopped_before_plan(state) else None
     problem = _problem(by)
     files, size = _pending(held_back)
     return TableStatus(
         fact.path,
         "blocked" if problem else _word(action, bool(state.head)),
         lag_seconds=lag_seconds(state, fact.listing.cdc, held_back),
-        waiting_seconds=waiting_seconds(fact.snapshot, action, held_back, now),
+        waiting_seconds=waiting_seconds(state, fact.snapshot, action, held_back, now),
         pending_files=files,
         pending_bytes=size,
         rows=fact.snapshot.rows,
@@ -180,6 +181,11 @@ def _of_item(state: TableState) -> TableStatus:
         problem=problem,
         erasing=state.erasing,
     )
+
+
+def _stopped_before_plan(state: TableState) -> bool:
+    """Whether the last run was stopped by what no plan looks at: each run tries again, and what it finds is no matter of the raw files."""
+    return state.blocked is not None and mark_in(state.blocked) == BEFORE_PLAN and state.last_run.get("outcome") == "blocked"
 
 
 def _problem(by: BlockedBy | None) -> Problem | None:

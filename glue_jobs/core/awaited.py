@@ -121,6 +121,9 @@ def waiting_for(by: BlockedBy, awaited: Mapping[str, Input]) -> BlockedBy:
     return replace(by, signature=f"{mark}{_BEHIND}{json.dumps(named, ensure_ascii=False)}")
 
 
+BEFORE_PLAN = "before-plan"  # the signature of a block that was found before there was a plan: no plan has it
+
+
 def mark_in(by: BlockedBy) -> str:
     """What the block was decided on, without the files that it waits for."""
     return by.signature.partition(_BEHIND)[0]

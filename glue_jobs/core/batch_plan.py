@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from glue_jobs.core.actions import Action, Rest, TakeBatch
 from glue_jobs.core.errors import blocked
@@ -12,20 +13,34 @@ from glue_jobs.core.record import Input
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 
+_ANY_ZONE = timedelta(days=1)
+
 
 def next_batch(state: TableState, snapshot: Snapshot, listing: RawListing, limits: Limits) -> Action:
     pending, late, passed = _sort_out(state, snapshot, listing.cdc, limits)
+    _check_not_ahead(state, pending)
     for file in late:
         _check_once(state, snapshot, file)
     _check_replay(state, snapshot, listing)
     _check_replayable(state, snapshot, pending)
     behind = [file for file in late if file.key not in listing.blank]
     if behind:
-        return _late_batch(state, snapshot, listing, behind, passed)
+        some = _first_of(behind, listing, limits)
+        context = _context_of(state, snapshot, listing, behind)
+        rest = (*behind[len(some) :], *pending)
+        return TakeBatch(some, context, tuple(passed), len(rest), sum(file.size for file in rest), late=True)
     waiting = in_order((*late, *pending)) if late else tuple(pending)
     due = sum(file.key not in listing.blank for file in waiting)
     if not due and (snapshot.is_empty or len(waiting) < max(1, limits.batch_files)):
         return _no_batch(snapshot, listing, len(waiting))
+    files = _first_of(waiting, listing, limits)
+    rest = waiting[len(files) :]
+    blank = listing.blank.intersection(file.key for file in files)
+    return TakeBatch(files, (), tuple(passed), len(rest), sum(file.size for file in rest), blank=blank)
+
+
+def _first_of(waiting: Sequence[RawFile], listing: RawListing, limits: Limits) -> tuple[RawFile, ...]:
+    """As many of the files as one change takes, one at least; transaction files without a row of the table do not count."""
     files: list[RawFile] = []
     count = size = 0
     for file in waiting:
@@ -34,9 +49,24 @@ def next_batch(state: TableState, snapshot: Snapshot, listing: RawListing, limit
                 break
             count, size = count + 1, size + file.size
         files.append(file)
-    rest = waiting[len(files) :]
-    blank = listing.blank.intersection(file.key for file in files)
-    return TakeBatch(tuple(files), (), tuple(passed), len(rest), sum(file.size for file in rest), blank=blank)
+    return tuple(files)
+
+
+def _check_not_ahead(state: TableState, pending: Sequence[RawFile]) -> None:
+    """Refuse a file that is named after a time to come: as the cursor it would put all that DMS writes until then behind it, unseen. By
+    S3's clock alone: a file was begun before it was written, whatever the zone of its name."""
+    file = max(pending, key=lambda file: cdc_name(file.key) or CdcName("", ""), default=None)
+    name = cdc_name(file.key) if file else None
+    if file is None or name is None or name.time - file.modified <= _ANY_ZONE:
+        return
+    raise blocked(
+        "cdc-file-ahead",
+        f"the CDC file {file.base} has a name of a time to come: all that DMS writes until then would be taken for older, and passed over",
+        where=f"s3://{state.path.bucket}/{file.key}",
+        expected=f"a name from before {file.modified:%Y-%m-%d %H:%M:%S} (UTC), when it was written",
+        found=f"{name.time:%Y-%m-%d %H:%M:%S}",
+        todo=f"move it away, or leave it out: `dmslake unblock {state.path.in_shell} --skip-file {file.base}`",
+    )
 
 
 def passed_by_cursor(state: TableState, snapshot: Snapshot, cdc: Sequence[RawFile], limits: Limits) -> tuple[RawFile, ...]:
@@ -159,8 +189,8 @@ def _same(taken: Input | None, file: RawFile) -> bool:
     return taken is not None and taken.matches(file.etag)
 
 
-def _late_batch(state: TableState, snapshot: Snapshot, listing: RawListing, late: list[RawFile], passed: list[RawFile]) -> Action:
-    """The late files, with every applied file of the generation that was written after the first of them and up to the cursor."""
+def _context_of(state: TableState, snapshot: Snapshot, listing: RawListing, late: Sequence[RawFile]) -> tuple[RawFile, ...]:
+    """Every applied file of the generation that was written after the first of the late ones and up to the cursor, those aside."""
     first, late_keys = cdc_name(late[0].key), {file.key for file in late}
     listed = {file.key: file for file in listing.cdc}
     context: list[RawFile] = []
@@ -182,4 +212,4 @@ def _late_batch(state: TableState, snapshot: Snapshot, listing: RawListing, late
             )
         context.append(listed[key])
     context.sort(key=lambda file: (cdc_name(file.key) or CdcName("", ""), file.key))
-    return TakeBatch(tuple(late), tuple(context), tuple(passed), late=True)
+    return tuple(context)

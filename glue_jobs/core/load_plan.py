@@ -16,8 +16,6 @@ from glue_jobs.core.snapshot import Snapshot, loads_again
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import input_of
 
-_CLEARLY = timedelta(hours=1)  # a CDC file is written within its task's batch interval
-
 
 def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
     _check_skipped(state, snapshot, listing)
@@ -37,7 +35,8 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
     reason = "a person asked for it" if asked else f"{len(fresh)} load file(s) are new or changed, first {fresh[0].base}"
     quiet = timedelta(minutes=limits.load_quiet_minutes if state.load_quiet_minutes is None else state.load_quiet_minutes)
     newest = max(file.modified for file in loads)
-    if now - newest < quiet and not is_followed(min(file.modified for file in fresh or loads), newest, listing.cdc):
+    margin = timedelta(minutes=limits.load_start_margin_minutes)
+    if now - newest < quiet and not is_followed(min(file.modified for file in fresh or loads), newest, listing.cdc, margin):
         return Rest(
             "reload-waits",
             f"a reload is due ({reason}), its newest load file is younger than {quiet} and no CDC file tells that it is over",
@@ -51,16 +50,16 @@ def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: da
     return TakeLoad(loads, True, reason, gone, left_out, passed, listing.cdc)
 
 
-def is_followed(first: datetime, newest: datetime, cdc: Sequence[RawFile]) -> bool:
+def is_followed(first: datetime, newest: datetime, cdc: Sequence[RawFile], margin: timedelta = WRITTEN_WITHIN) -> bool:
     """Whether a CDC file came after the load files, of which the first and the newest are of these times: a task brings a table's changes
     when it has loaded it, so the load is over. Not where a CDC file was open while a load file was written: it is another task's.
-    Transaction files say nothing: other tables' changes are in them too."""
+    Transaction files say nothing: other tables' changes are in them too. margin: a task's batch interval is shorter, as a person says."""
     until, follows = newest.strftime(DIGITS), False
     for file in cdc:
         if file.modified <= first or is_transactions(file.key):
             continue
         name = cdc_name(file.key)
-        if name and name.digits < until and file.modified <= name.time + WRITTEN_WITHIN:  # not a copy
+        if name and name.digits < until and file.modified <= name.time + max(WRITTEN_WITHIN, margin):  # not a copy
             return False
         follows = follows or file.modified > newest
     return follows
@@ -165,8 +164,9 @@ def _check_no_copy(state: TableState, snapshot: Snapshot, listing: RawListing, l
     where no commit time tells when the load began."""
     if snapshot.timestamp_column or state.timestamp_column:
         return
-    since = written_at(snapshot, loads) - timedelta(minutes=limits.load_start_margin_minutes)
-    old = (since - _CLEARLY).strftime(DIGITS)
+    margin = timedelta(minutes=limits.load_start_margin_minutes)
+    since = written_at(snapshot, loads) - margin
+    old = (since - max(WRITTEN_WITHIN, margin)).strftime(DIGITS)
     young = (file for file in listing.cdc if file.modified >= since and (file.key in snapshot.applied or file.key in snapshot.awaited))
     found = next((file for file in young if (name := cdc_name(file.key)) and name.digits < old), None)
     if found is None:

@@ -48,7 +48,7 @@ def _with_open_file(start: str, cdc: Iterable[RawFile], margin: timedelta) -> st
         name = cdc_name(file.key)
         if name is None or not least <= name.digits < start:
             continue
-        if began <= file.modified <= name.time + WRITTEN_WITHIN:
+        if began <= file.modified <= name.time + max(WRITTEN_WITHIN, margin):
             first = min(first, name.digits)
         else:
             closed = max(closed, name.digits)

@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Callable, NamedTuple
 
 DIGITS = "%Y%m%d%H%M%S"  # a time as the first digits of a CDC name
-WRITTEN_WITHIN = timedelta(hours=1)  # of its begin, a CDC file that no one has copied since: its task's batch interval is shorter
+# Of its begin, a CDC file that no one has copied since: its task's batch interval is shorter, if `load_start_margin_minutes` is.
+WRITTEN_WITHIN = timedelta(hours=1)
 TRANSACTIONS = "CDC_TXN-"  # how names of transaction files begin: the changes of all tables, in a folder of their own
 # ASCII: other scripts' digits would pass as digits and sort elsewhere. A listing may have 100,000 names: a pattern says all but the date.
 _TIME = r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d"

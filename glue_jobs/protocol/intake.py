@@ -19,7 +19,7 @@ from glue_jobs.core.intake import mark_of, plan_table
 from glue_jobs.core.load_plan import asks_reload, looks_back
 from glue_jobs.core.paths import catalog_name
 from glue_jobs.core.raw_gone import UNKNOWN_EXPIRY
-from glue_jobs.core.raw_names import RawListing
+from glue_jobs.core.raw_names import CdcName, RawFile, RawListing, cdc_name
 from glue_jobs.core.replay import fold_of
 from glue_jobs.core.snapshot import Snapshot, recalled
 from glue_jobs.core.state import TableState
@@ -45,12 +45,17 @@ def take_with(worker: Worker, takes: tuple[type, ...], *, staging: bool = False)
 
 
 def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
-    """Everything there is to do for the kinds of actions in `takes`, in as many changes as it takes."""
+    """Everything there is to do for the kinds of actions in `takes`, in as many changes as it takes. Of CDC files what was there when the
+    run began, or came late: where a change takes longer than DMS takes for a file, it would never end, and keep lease and worker."""
     run.open()
     blank: dict[str, str] = {}  # key and ETag of transaction files that were read and have no row of the table
     listed: _Listed | None = None
+    last: CdcName | None = None
     while True:
-        if listed is None or not listed.holds(run):
+        if listed is None:
+            listed = _Listed.of(run)
+            last = listed.last
+        elif not listed.holds(run):
             listed = _Listed.of(run)
         if listed.change == run.snapshot.change:
             run.snapshot = listed.snapshot
@@ -69,6 +74,9 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
         if isinstance(action, Rest) or not isinstance(action, takes):
             run.note = action.reason if isinstance(action, Rest) else f"not a job for {run.context.job}: {type(action).__name__}"
             return
+        if isinstance(action, TakeBatch) and not action.late and _is_after(action.files[0], last):
+            run.note = "what came since the run began is the next run's"
+            return
         try:
             _take(run, worker, action)
         except NothingForTable as found:
@@ -83,6 +91,12 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
         if run.staging:
             pause_for(run, run.staged[-1])
             return
+
+
+def _is_after(file: RawFile, last: CdcName | None) -> bool:
+    """Whether the file came after the last that was there."""
+    name = cdc_name(file.key)
+    return last is not None and name is not None and name > last
 
 
 def _look_again(run: TableRun, action: Action, before: RawListing, error: TableBlocked) -> None:
@@ -163,6 +177,11 @@ class _Listed:
     @property
     def change(self) -> str:
         return self.snapshot.change
+
+    @property
+    def last(self) -> CdcName | None:
+        """The newest CDC file's place in the order of writing."""
+        return cdc_name(self.listing.cdc[-1].key) if self.listing.cdc else None
 
     @classmethod
     def of(cls, run: TableRun) -> _Listed:

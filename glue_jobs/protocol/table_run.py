@@ -25,7 +25,7 @@ from glue_jobs.aws.catalog_table import fence_of
 from glue_jobs.aws.clients import Clients, Deadline
 from glue_jobs.aws.records import read_record, write_attachment, write_record
 from glue_jobs.aws.state_table import OnItem, StateTable
-from glue_jobs.core.awaited import awaited_after, awaited_by, waiting_for
+from glue_jobs.core.awaited import BEFORE_PLAN, awaited_after, awaited_by, waiting_for
 from glue_jobs.core.errors import DmslakeError, LeaseLost, RetryLater, TableBlocked, blocked
 from glue_jobs.core.history_table import history_catalog_name, history_lake, history_record, is_changed_by
 from glue_jobs.core.ids import ChangeId
@@ -353,7 +353,7 @@ class TableRun:
         What was found before there was a plan has a signature that no plan has: it is looked at anew by every run, since neither
         item nor raw files need to change for it to be gone.
         """
-        by = waiting_for(blocked_by(error, self.mark or "before-plan"), self._awaited())
+        by = waiting_for(blocked_by(error, self.mark or BEFORE_PLAN), self._awaited())
         return json.dumps({"code": by.code, "message": by.message[:900], "todo": by.todo, "signature": by.signature})
 
 

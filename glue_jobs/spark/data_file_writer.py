@@ -183,7 +183,8 @@ class DataFileWriter:
             compression=self._compression,
             compression_level=COMPRESSION_LEVELS.get(self._compression),
             use_dictionary=[name for name in self._repeating if name in form.names],
-            write_statistics=True,
+            # Arrow leaves NaN out of the bounds, and readers pass over row groups by them: for most of them NaN is greater than all.
+            write_statistics=[field.name for field in form if not pa.types.is_floating(field.type)],
             store_schema=False,
             metadata_collector=written,
         )

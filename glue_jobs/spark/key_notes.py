@@ -191,8 +191,8 @@ class KeyNotes:
         return NotingFile(**attributes, answer=self._known.get(opened.file.path))
 
     def told_of(self, opened: OpenFile) -> tuple[bool | None, ...]:
-        """Whether the row groups of a large file hold a changed key, as its key filter says, which is wrong once in millions of keys: then
-        rows are written anew as they are. None where a row group must be searched; nothing of a file that is not known to hold one."""
+        """Whether the row groups of a large file hold a changed key, as its key filter says, wrong once in millions of keys for each.
+        None where a row group must be searched; nothing of a file that is not known to hold one."""
         answer = None if opened.whole else self._known.get(opened.file.path)
         return () if answer is None else answer.of_groups(group_rows(opened.parquet))
 

@@ -29,6 +29,10 @@ from glue_jobs.spark.write_files import WriteOptions, give_up, write_tables
 
 _R = TypeVar("_R")
 
+# Of keys and of a filter's sections, multiplied: a section says of one key in ten millions that it may be there, and it is not. Where a
+# file would be taken for hit in vain more often than once in ten, those sections are searched.
+BELIEVED = 2**20
+
 
 @dataclass(frozen=True)
 class FileResult:
@@ -120,10 +124,12 @@ class MergeTask:
         """A file that stays a file of its own: its rows go from it to its replacement a piece at a time."""
         opened = notes.watch(OpenFile.open(self.place, self.shape, file, self.renames, encoded=not locate_only))
         told = notes.told_of(opened)
+        is_told = True in told and net.rows * len(told) <= BELIEVED
+        told = told if is_told else tuple(False if each is False else None for each in told)
         merge, tally = FileMerge(opened, net, told), Tally()
         if locate_only:
             merge.locate(tally)
-        if locate_only or not (self.rewrite_all or told or merge.has_hits()):
+        if locate_only or not (self.rewrite_all or is_told or merge.has_hits()):
             return GroupResult((_result(opened, False, tally, notes.of_searched(opened)),), Written())
         notes.count_hit(file)
         pieces = merge.rows(tally) if self.rewrite_all else merge.pieces(tally)

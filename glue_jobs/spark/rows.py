@@ -137,7 +137,8 @@ def settled_winners(rows: Any, shape: Shape, wanted: Sequence[str], late_only: b
     kind = F.col("position").bitwiseAND(STEPS - 1)
     is_in = (F.col("op") == UPDATE) & (kind == MOVES_IN)
     is_move = is_in | ((F.col("op") == DELETE) & (kind == MOVES_OUT))
-    said = F.xxhash64("op", *plain_names(shape.schema))
+    names = plain_names(shape.schema)
+    said = F.xxhash64("op", *names, *(F.col(name).isNull() for name in names))  # by itself it leaves nulls out, wherever they stand
     steps = STEPS - 1
 
     def of_move(row: Any) -> Any:

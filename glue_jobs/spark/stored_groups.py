@@ -1,8 +1,8 @@
 """Row groups that go from a data file to its replacement as they stand: neither decoded nor encoded, the new footer says where they are.
 
 A batch of new rows' changes meets the end of a table's last file. What is before it need not be worked on, only be copied. What the footer
-says of a row group (parquet.thrift) goes along, statistics too; only its places in the file become others, and what stands elsewhere in the
-old file, page indexes and Bloom filters, is left out.
+says of a row group (parquet.thrift) goes along, statistics too, but for the bounds of floats; only its places in the file become others,
+and what stands elsewhere in the old file, page indexes and Bloom filters, is left out.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _SCHEMA, _ROWS, _GROUPS, _METADATA, _CREATED_BY, _ORDERS = 2, 3, 4, 5, 6, 7  # o
 _COLUMNS, _GROUP_SIZE, _GROUP_ROWS, _GROUP_OFFSET, _GROUP_PACKED_SIZE, _ORDINAL = 1, 2, 3, 5, 6, 7  # of a row group
 _PATH, _CHUNK_OFFSET, _COLUMN, _INDEXES, _ENCRYPTION = 1, 2, 3, (4, 5, 6, 7), (8, 9)  # of a column chunk
 _SIZE, _PAGES, _DICTIONARY, _OFFSETS, _BLOOM = 7, 9, 11, (9, 10, 11), (14, 15)  # of its column
+_TYPE, _STATISTICS, _FLOATS, _BOUNDS = 1, 12, (4, 5), (1, 2, 5, 6, 7, 8)  # of its column too; types of 4 and 8 bytes
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,10 @@ def _moved_chunk(chunk: Struct, by: int) -> Struct:
     for column in chunk.children(_COLUMN):
         there = _shifted(Struct(dict(column.fields)), _OFFSETS, by)
         there.drop(*_BLOOM)
+        if there.value(_TYPE) in _FLOATS:  # Arrow's bounds know of no NaN (data_file_writer.py)
+            for statistics in there.children(_STATISTICS):
+                there.fields[_STATISTICS] = (STRUCT, Struct(dict(statistics.fields)))
+                there.children(_STATISTICS)[0].drop(*_BOUNDS)
         out.fields[_COLUMN] = (STRUCT, there)
     return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -109,6 +110,19 @@ def test_lag_of_a_table_with_transaction_files_is_from_the_last_run_that_saw_the
     assert (table.lag_seconds, table.pending_files) == (hours * 3600, 4)
 
 
+def test_transaction_files_that_a_run_has_looked_at_wait_for_nothing() -> None:
+    """They stay pending until there are as many as a batch takes."""
+    last = {"job": "LoadIncremental", "outcome": "nothing", "time": (NOW - timedelta(hours=1)).isoformat()}
+    fact = facts(ORDERS, loaded=(LOAD, raw_file(ORDERS, "20240501-000000000.parquet")), CdcPath="dms/changes", LastRun=last)
+    old, new = (
+        RawFile(f"dms/changes/CDC_TXN-2024050{day}00000000.csv", 1, "e", NOW - timedelta(hours=age)) for day, age in ((2, 9), (3, 0.5))
+    )
+
+    waiting = [one(replace(fact, listing=with_transactions(fact.listing, files))).waiting_seconds for files in ([old], [old, new])]
+
+    assert waiting == [None, 1800]
+
+
 def test_what_waits_counts_from_when_it_came() -> None:
     """Of a table that was never loaded nothing else tells how long; one whose source fell silent has a lag that does not grow."""
     waiting = raw_file(ORDERS, "20240501-010005000.parquet", age_hours=5)
@@ -149,6 +163,15 @@ def test_what_waits_for_a_held_back_table_is_shown() -> None:
     stopped = one(facts(ORDERS, CDC[1], loaded=(LOAD, CDC[0]), Blocked=BLOCK))
 
     assert paused.pending_files == stopped.pending_files == 1
+
+
+def test_what_stopped_the_last_run_before_its_plan_is_a_block() -> None:
+    """No plan finds it: the change records say it, for one. A run that came through since has found it gone."""
+    block = json.dumps({"code": "state-went-back", "message": "m", "todo": "t", "signature": "before-plan"})
+
+    for outcome, word in (("blocked", "blocked"), ("nothing", "up-to-date")):
+        table = one(facts(ORDERS, loaded=(LOAD, CDC[0]), Blocked=block, LastRun={"outcome": outcome}))
+        assert (table.state, bool(check([table], 86_400))) == (word, outcome == "blocked")
 
 
 def test_a_block_comes_with_the_way_out() -> None:

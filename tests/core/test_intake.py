@@ -30,6 +30,7 @@ from tests.core.tables import (
     listing_of,
     load,
     loaded,
+    named,
     plan,
     state_of,
     taken,
@@ -454,7 +455,33 @@ def test_a_late_file_is_ranked_with_all_that_came_after_it() -> None:
     """The files applied after it are its context; the cursor stays; new files wait."""
     snapshot = loaded([cdc(1), cdc(3), cdc(4)], at=4)
 
-    assert plan(snapshot, load(), *map(cdc, (1, 2, 3, 4, 5))) == TakeBatch((cdc(2),), (cdc(3), cdc(4)), late=True)
+    expected = TakeBatch((cdc(2),), (cdc(3), cdc(4)), remaining=1, remaining_bytes=cdc(5).size, late=True)
+    assert plan(snapshot, load(), *map(cdc, (1, 2, 3, 4, 5))) == expected
+
+
+def test_late_files_are_no_more_than_a_change_takes() -> None:
+    """Those of a whole window may be written anew at once. The rest is late still, and what is pending is not hidden by them."""
+    snapshot = loaded([cdc(1), cdc(4)], at=4)
+    files = (load(), *map(cdc, (1, 2, 3, 4, 5, 6)))
+
+    first = plan(snapshot, *files, limits={"batch_files": 1})
+    then = plan(loaded([cdc(1), cdc(2), cdc(4)], at=4), *files, limits={"batch_files": 1})
+
+    size = cdc(5).size
+    assert first == TakeBatch((cdc(2),), (cdc(4),), remaining=3, remaining_bytes=3 * size, late=True)
+    assert then == TakeBatch((cdc(3),), (cdc(4),), remaining=2, remaining_bytes=2 * size, late=True)
+
+
+def test_a_file_named_after_a_time_to_come_blocks() -> None:
+    """As the cursor it would put all that comes until then behind it, unseen. A name in any zone is within a day of its file's time."""
+    ahead = cdc(60 * 24)._replace(modified=named(0))
+    action = plan(loaded(), load(), cdc(1), ahead._replace(modified=named(-1)))
+
+    assert stopped(action) == "cdc-file-ahead"
+    assert isinstance(action, Stopped)
+    assert f"--skip-file {ahead.base}" in action.by.todo
+    assert plan(loaded(), load(), cdc(1), ahead) == TakeBatch((cdc(1), ahead))
+    assert isinstance(plan(loaded(), load(), cdc(1), ahead._replace(modified=named(-1)), SkipFiles=[ahead.base]), TakeBatch)
 
 
 def test_a_file_that_was_written_again_is_late() -> None:

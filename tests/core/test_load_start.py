@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from glue_jobs.core.actions import TakeLoad
+from glue_jobs.core.load_plan import is_followed
 from glue_jobs.core.load_start import load_start
 from glue_jobs.core.raw_names import RawFile
 from glue_jobs.core.record import Generation
@@ -27,9 +28,9 @@ def cdc(name: str, modified: str) -> RawFile:
     return RawFile(f"{FOLDER}20240501-{name}000.parquet", 1, "e", NOON.replace(hour=hours, minute=minutes, second=seconds))
 
 
-def start_of(*files: RawFile, first_time: str = BEGAN, reload: bool = True, **edits: Any) -> str:
+def start_of(*files: RawFile, first_time: str = BEGAN, reload: bool = True, margin: timedelta = MARGIN, **edits: Any) -> str:
     state = state_of(Snapshot(), **edits)
-    return load_start(state, Snapshot(), TakeLoad((LOAD,), reload, "", cdc=files), first_time, MARGIN)
+    return load_start(state, Snapshot(), TakeLoad((LOAD,), reload, "", cdc=files), first_time, margin)
 
 
 def is_taken(file: RawFile, start: str) -> bool:
@@ -100,6 +101,15 @@ def test_a_copied_file_does_not_tell_when_it_was_open() -> None:
 def test_no_file_from_before_the_margin_is_taken() -> None:
     """A task with so long an interval is told by `load_start_margin_minutes`."""
     assert not is_taken(cdc("115030", "12:01:30"), start_of(cdc("115030", "12:01:30")))
+
+
+def test_files_of_an_interval_of_hours_are_none_that_were_copied() -> None:
+    """Where a person has said so: one was open when the load began, and another one tells nothing of the load's end."""
+    margin, hours = timedelta(minutes=150), cdc("110000", "13:00:03")
+
+    assert [is_taken(hours, start_of(hours, margin=given)) for given in (MARGIN, margin)] == [False, True]
+    first, newest = NOON, NOON + timedelta(minutes=50)
+    assert [is_followed(first, newest, [hours], given) for given in (MARGIN, margin)] == [True, False]
 
 
 def test_without_a_key_nothing_is_taken_that_the_load_may_have() -> None:

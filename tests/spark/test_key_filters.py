@@ -17,7 +17,7 @@ from glue_jobs.core.key_filter import FOLDER
 from glue_jobs.core.paths import changes_folder
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.schema import Column
-from glue_jobs.spark import first_filters, key_filters, key_notes
+from glue_jobs.spark import first_filters, key_filters, key_notes, merge_task
 from glue_jobs.spark.first_filters import FirstFilters
 from glue_jobs.spark.place import Shape
 from tests.spark.filtered_tables import COLUMNS, FILES, ROWS, Source, filter_keys, filtered_paths, loaded, random_rows
@@ -125,6 +125,19 @@ def test_a_large_file_that_a_filter_says_to_hold_a_key_is_not_searched(source: S
 
     source.check()
     assert len(source.table.head().superseded) == FILES
+
+
+def test_with_very_many_changes_a_filter_is_not_believed(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is wrong for one key in millions: of a million keys for most files, which would all be written anew as they are."""
+    large = {"stream_file_bytes": "1"}
+    source.change(range(2), **large)
+    monkeypatch.setattr(key_filters, "may_hold", lambda data, hashes: True)
+    monkeypatch.setattr(merge_task, "BELIEVED", 0)
+
+    source.change(range(2, 4), **large)
+
+    source.check()
+    assert len(source.table.head().superseded) < FILES
 
 
 def test_a_look_at_some_filters_says_whether_the_others_are_read(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import uuid
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -26,6 +29,7 @@ from glue_jobs.spark.net_changes import (
 )
 from glue_jobs.spark.place import Shape
 from glue_jobs.spark.ranking import rank
+from glue_jobs.spark.rows import settled_winners
 from tests.snapshots import SnapshotTable
 from tests.spark.histories import check_history
 from tests.spark.tables import WorkTable
@@ -35,6 +39,9 @@ from tests.spark.test_replay_rows import differences
 from tests.spark.test_shuffle import STRATEGIES
 from tests.spark.test_staged_rows import kept, staged_by
 from tests.work_tables import IN_PROCESS, MakeTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SHAPE = Shape("t", (Column("id", "int"), Column("text", "string"), Column("at", "int")), ("id",))
 Rows = dict[int, str]
@@ -125,6 +132,50 @@ def test_a_batch_ends_as_the_database_did(found: list[Statement], first: Rows, s
     assert after == rows
     rest = [change for statement in log[again:] for change in statement]
     assert applied(after, net_changes(rank(changes_of(rest), SHAPE.key), SHAPE)) == rows
+
+
+PEOPLE = Shape("t", (Column("id", "int"), Column("home", "string"), Column("work", "string")), ("id",))
+STATEMENTS: list[Statement] = [
+    SHIFT, DOWN, [("move", 1, 2), ("move", 2, 1)], [("move", 2, 9)], [("move", 1, 2)], [("upsert", 2, 0)], [("delete", 2, 0)]
+]  # fmt: skip
+
+
+def people_of(log: list[Change]) -> pa.Table:
+    """The same with the text in one of two columns and null in the other, as it says behind a stroke."""
+    found = changes_of(log)
+    pairs = [text.partition("|")[::2] for text in found["text"].to_pylist()]
+    home, work = ([text if place == which else None for text, place in pairs] for which in ("", "w"))
+    columns = [found["id"], pa.array(home, pa.string()), pa.array(work, pa.string()), found[OP], found[POSITION]]
+    return pa.table(columns, names=["id", "home", "work", OP, POSITION])
+
+
+def test_spark_ranks_as_the_driver_does(spark: SparkSession) -> None:
+    """Any order of such statements, some of it sent again. Two rows that differ in nothing but where they have null are two."""
+    rng, tables = random.Random(7), []
+    for number in range(400):
+        rows: Rows = {1: "555|w", 2: "555|", 3: "555|w"}
+        logs = [told(rows, statement, at, False) for at, statement in enumerate(rng.choices(STATEMENTS, k=4))]
+        log = [said for said in logs if said]
+        sent = log[: rng.randrange(4)] + log[rng.randrange(2) :]
+        table = people_of([change for statement in sent for change in statement])
+        tables.append(table.set_column(0, "id", pc.add(table["id"], pa.scalar(number * 100, pa.int32()))))
+    changes = pa.concat_tables(tables)
+    names = ["c0", "c1", "c2", "op", "position"]
+    frame = spark.createDataFrame([tuple(row.values()) for row in changes.rename_columns(names).to_pylist()], PEOPLE_TYPES)
+
+    ranked = settled_winners(frame, PEOPLE, names).collect()
+
+    driver = rank(changes, PEOPLE.key).rename_columns(names).to_pylist()
+    assert sorted(map(said_of, driver)) == sorted(said_of(row.asDict()) for row in ranked)
+    assert {row["op"] for row in driver} >= {UPDATE, DELETE, HELD}
+
+
+PEOPLE_TYPES = "c0 int, c1 string, c2 string, op tinyint, position bigint"
+
+
+def said_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    values = ("", "") if row["op"] == DELETE else (str(row["c1"]), str(row["c2"]))
+    return (row["c0"], row["op"], row["position"], *values)
 
 
 MOVES = (

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.within.requests import Call, recorded, waits
-from glue_jobs.core.raw_names import RawFile
+from glue_jobs.core.raw_names import RawFile, RawListing
+from glue_jobs.protocol import intake
 from glue_jobs.spark.raw_batch import UNIT_BYTES, Unit
 from glue_jobs.spark.raw_file import RawHead
 from glue_jobs.spark.rows import task_count
@@ -97,6 +98,30 @@ def test_a_listing_may_be_asked_for_before_each_batch(loaded: WorkTable) -> None
         assert loaded.run(batch_files="2", listing_seconds="0") == 0, loaded.last_run()
 
     assert len(of(calls, "ListObjectsV2", loaded)) == 4
+
+
+def test_what_comes_while_a_run_works_is_the_next_runs(loaded: WorkTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a change takes longer than DMS takes for a file, the run would never end. What came late is taken all the same."""
+    real, listed = intake.list_raw, 0
+
+    def list_raw(*given: Any) -> RawListing:
+        nonlocal listed
+        listed += 1
+        assert listed < 20, "the run does not end"
+        found = real(*given)
+        loaded.cdc([("U", (AT, 1, f"after listing {listed}"))])
+        return found
+
+    late, *_ = loaded.next_name(), loaded.cdc([("U", (AT, 1, "one"))]), loaded.cdc([("U", (AT, 1, "two"))])
+    monkeypatch.setattr(intake, "list_raw", list_raw)
+
+    assert loaded.run(batch_files="1", listing_seconds="0") == 0, loaded.last_run()
+
+    assert (loaded.last_run()["change_count"], "next run's" in loaded.last_run()["note"], listed) == (2, True, 3)
+    monkeypatch.undo()
+    loaded.cdc([("U", (AT, 2, "late"))], name=late)
+    assert loaded.run(batch_files="1") == 0, loaded.last_run()
+    assert {(AT, 1, "after listing 3"), (AT, 2, "late")} <= set(loaded.rows())
 
 
 def test_a_block_in_a_later_batch_is_known_to_the_next_run(loaded: WorkTable) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -56,6 +59,35 @@ def test_written_and_stored_row_groups_take_turns() -> None:
         assert (chunk.statistics.min, chunk.statistics.max) == (number * GROUP, number * GROUP + GROUP - 1)
         assert parquet.metadata.row_group(number).column(1).has_dictionary_page
     assert [group.value(7) for group in footer_of(parquet.metadata).children(4)] == list(range(8))
+
+
+FLOATS: Schema = (Column("n", "bigint"), Column("d", "double"), Column("f", "float"))
+
+
+def test_readers_find_what_is_no_number(tmp_path: Path) -> None:
+    """Bounds leave NaN out, and a reader that goes by them would pass over its row: our files have none, nor those of others' row groups
+    that are copied."""
+    table = pa.table({"n": [1, 2, 3], "d": [1.0, math.nan, -0.0], "f": [1.0, math.nan, -0.0]}, arrow_schema(FLOATS))
+    theirs = io.BytesIO()
+    pq.write_table(table, theirs, store_schema=False, version="2.6")
+    assert pq.ParquetFile(theirs).metadata.row_group(0).column(1).statistics.has_min_max
+    written, copied = io.BytesIO(), io.BytesIO()
+    for sink in (written, copied):
+        writer = DataFileWriter(sink, FLOATS)
+        if sink is written:
+            writer.write(table)
+        else:
+            writer.put(stored_group(theirs.getvalue(), 0, FLOATS))
+        writer.close()
+
+    for sink in (written, copied):
+        (tmp_path / "part.parquet").write_bytes(sink.getvalue())
+        for name in ("d", "f"):
+            for condition in (f"{name} > 5", f"{name} = 'nan'", f"isnan({name})"):
+                found = duckdb.sql(f"SELECT n FROM '{tmp_path / 'part.parquet'}' WHERE {condition}").fetchall()
+                assert found == [(2,)], (sink is copied, condition)
+        chunks = [pq.ParquetFile(sink).metadata.row_group(0).column(at) for at in range(3)]
+        assert [bool(chunk.statistics and chunk.statistics.has_min_max) for chunk in chunks] == [True, False, False]
 
 
 def test_a_file_may_consist_of_stored_row_groups_only() -> None:

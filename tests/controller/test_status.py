@@ -115,7 +115,7 @@ def test_transaction_files_that_a_run_has_looked_at_wait_for_nothing() -> None:
     last = {"job": "LoadIncremental", "outcome": "nothing", "time": (NOW - timedelta(hours=1)).isoformat()}
     fact = facts(ORDERS, loaded=(LOAD, raw_file(ORDERS, "20240501-000000000.parquet")), CdcPath="dms/changes", LastRun=last)
     old, new = (
-        RawFile(f"dms/changes/CDC_TXN-2024050{day}00000000.csv", 1, "e", NOW - timedelta(hours=age)) for day, age in ((2, 9), (3, 0.5))
+        RawFile(f"dms/changes/CDC_TXN-202405010{hour}0000000.csv", 1, "e", NOW - timedelta(hours=age)) for hour, age in ((2, 9), (3, 0.5))
     )
 
     waiting = [one(replace(fact, listing=with_transactions(fact.listing, files))).waiting_seconds for files in ([old], [old, new])]

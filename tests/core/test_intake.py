@@ -552,7 +552,7 @@ def test_a_late_file_below_the_old_cursor_is_not_skipped_by_a_moved_one() -> Non
     """The person passed over what was pending, not over what nobody had seen."""
     action = plan(loaded([cdc(2)], at=2), load(), *map(cdc, (1, 2, 3, 4)), LastIncrementalFile=cursor(3))
 
-    assert action == TakeBatch((cdc(1),), (cdc(2),), skipped=(cdc(3),), late=True)
+    assert action == TakeBatch((cdc(1),), (cdc(2),), skipped=(cdc(3),), remaining=1, remaining_bytes=cdc(4).size, late=True)
 
 
 def test_a_late_file_below_the_old_cursor_is_taken_however_far_the_cursor_is_moved() -> None:

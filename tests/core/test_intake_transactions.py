@@ -85,7 +85,7 @@ def test_a_late_file_without_a_row_needs_no_ranking() -> None:
     late = planned(snapshot, listing(*files))
     action = planned(snapshot, listing(*files, blank=(3,)))
 
-    assert late == TakeBatch((txn(3),), (txn(5),), late=True)
+    assert late == TakeBatch((txn(3),), (txn(5),), remaining=1, remaining_bytes=txn(7).size, late=True)
     assert action == TakeBatch((txn(3), txn(7)), blank=frozenset({txn(3).key}))
     assert isinstance(planned(snapshot, listing(*files[:-1], blank=(3,))), Rest)
 

@@ -158,7 +158,8 @@ def test_spark_ranks_as_the_driver_does(spark: SparkSession) -> None:
         log = [said for said in logs if said]
         sent = log[: rng.randrange(4)] + log[rng.randrange(2) :]
         table = people_of([change for statement in sent for change in statement])
-        tables.append(table.set_column(0, "id", pc.add(table["id"], pa.scalar(number * 100, pa.int32()))))
+        table = table.set_column(0, "id", pc.add(table["id"], pa.scalar(number * 100, pa.int32())))
+        tables.append(table.set_column(4, POSITION, pc.add(table[POSITION], number << 20)))
     changes = pa.concat_tables(tables)
     names = ["c0", "c1", "c2", "op", "position"]
     frame = spark.createDataFrame([tuple(row.values()) for row in changes.rename_columns(names).to_pylist()], PEOPLE_TYPES)

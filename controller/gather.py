@@ -25,7 +25,7 @@ from glue_jobs.core.printable import printable
 from glue_jobs.core.raw_names import TRANSACTIONS, RawListing
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot import Snapshot
-from glue_jobs.core.state import TableState, read_state
+from glue_jobs.core.state import NO_SOURCE, TableState, read_state
 from glue_jobs.protocol.history import read_outline, read_snapshot
 from glue_jobs.protocol.raw import list_raw
 
@@ -41,6 +41,7 @@ class Facts:
     """What is known of one table. path: the item's key. problem: why the rest could not be read; state is None if not even the item.
 
     is_new: it has no item yet, or its item was created just now. is_unread: its files were left for another look (LeftForLater).
+    has_source: whether DMS writes for it, as far as an item says it that can't be read.
     """
 
     path: str
@@ -50,6 +51,7 @@ class Facts:
     problem: DmslakeError | None = None
     is_new: bool = False
     is_unread: bool = False
+    has_source: bool = True
 
     def without_files(self) -> Facts:
         """The same without what was read of its files. Of the raw ones the first CDC file stays: it tells that there are some."""
@@ -262,7 +264,7 @@ def _read_item(item: dict[str, Any], is_new: bool) -> Facts:
         state = read_state(item)
         _check_key(key, state.path)
     except DmslakeError as error:
-        return Facts(key, problem=error)
+        return Facts(key, problem=error, has_source=str(item.get("Source", "")).strip() != NO_SOURCE)
     return Facts(key, state, is_new=is_new)
 
 
@@ -320,8 +322,8 @@ def _in_scope(fact: Facts, scope: RawScope | None) -> bool:
     would enter the table in our database, and go on with its files."""
     if fact.state is not None:
         return _has(scope, fact.state)
-    try:  # an item that can't be read is an error of the controller whose table it is of
-        return scope is None or scope.has(TablePath.parse(fact.path))
+    try:  # an item that can't be read is an error of the controller whose table it is of, one without a source of each
+        return scope is None or not fact.has_source or scope.has(TablePath.parse(fact.path))
     except DmslakeError:
         return True
 

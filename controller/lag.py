@@ -19,7 +19,7 @@ def lag_seconds(state: TableState, cdc: Sequence[RawFile], held_back: Action | N
     cdc: in the order of writing. held_back: what would be done if nothing stood in the way (`unhindered`). Transaction files of which a run
     saw that they have no row of the table move no cursor: what is older than such a run is not behind.
     """
-    newest = next((name for name in (cdc_name(file.key) for file in reversed(cdc)) if name), None)
+    newest = next((name for file in reversed(cdc) if (name := cdc_name(file.key)) and not state.skips(file.key)), None)
     if newest is None or not state.head:
         return 0.0 if state.head else None
     since = cdc_name(state.cursor)
@@ -51,7 +51,7 @@ def _looked(state: TableState) -> datetime:
     """When a run last took all that there was for a table with transaction files; long ago where none did, or there are none."""
     time, outcome = _last_run(state), state.last_run.get("outcome")
     all_taken = state.last_run.get("job") == LOAD_INCREMENTAL and outcome in ("committed", "nothing") and not state.paused
-    if not (state.cdc_path and time and all_taken):
+    if not (state.cdc_path and time and all_taken) or state.last_run.get("leaves"):
         return datetime(1, 1, 1, tzinfo=timezone.utc)
     return time
 

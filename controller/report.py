@@ -17,7 +17,7 @@ LEASE_HELD = Problem("lease-held", "another run holds the table's lease", "nothi
 # Worst first: where several runs of one table went well, or only found its lease held, the report shows the first of these that occurred.
 SEVERITY = ("failed", "refused", "blocked", "not-started", "lease-held", "staged", "committed", "waiting", "nothing")
 GOOD = frozenset({"staged", "committed", "waiting", "nothing", "inactive", "paused"})  # a word that we don't know is not taken for good
-CAUGHT_UP = frozenset({"committed", "nothing"})  # a run that ends so has taken all that was there
+CAUGHT_UP = frozenset({"committed", "nothing"})  # a run that ends so has taken all that was there, if it does not say that it leaves some
 # What a plan's action without a job means as an outcome.
 RESTS = {"up-to-date": "nothing", "no-files": "nothing", "reload-waits": "waiting", "inactive": "inactive", "paused": "paused"}
 SUMMED = ("inserted", "updated", "deleted", "ignored", "input_rows", "files_added", "files_superseded", "bytes_added")
@@ -134,7 +134,8 @@ def _table(plan: TablePlan, outcomes: Sequence[RunOutcome], again: TablePlan | N
     """One table's part. again: what was planned for it last, if it was planned again."""
     last = plan if again is None else replace(again, is_new=plan.is_new)
     table = _of_runs(plan, outcomes, last) if outcomes else _unstarted(last)
-    return table if table.outcome in CAUGHT_UP else replace(table, lag_seconds=last.lag_seconds or 0.0)
+    leaves = bool(outcomes) and bool(outcomes[-1].results.get(plan.path, {}).get("leaves"))
+    return table if table.outcome in CAUGHT_UP and not leaves else replace(table, lag_seconds=last.lag_seconds or 0.0)
 
 
 def _of_runs(plan: TablePlan, outcomes: Sequence[RunOutcome], last: TablePlan) -> TableReport:

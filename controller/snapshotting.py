@@ -9,6 +9,7 @@ from controller.dispatch import RunOutcome
 from controller.plan import SNAPSHOT, PlannedRun, Problem
 from controller.session import Session
 from glue_jobs.aws.translate import translated
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.snapshot_inputs import quiet_since
 from glue_jobs.core.snapshot_plan import Manifest, SnapshotPlan
 from glue_jobs.core.snapshot_sources import SnapshotWish, wish_arguments
@@ -54,9 +55,13 @@ def _logged(message: str) -> Problem | None:
     return None
 
 
-def planned_run(wish: SnapshotWish) -> PlannedRun:
-    """The run of the job: it is told the whole wish, so that a sources file on this machine will do for a Glue job."""
-    return PlannedRun(SNAPSHOT, (), 0, tuple(wish_arguments(wish).items()))
+def planned_run(wish: SnapshotWish, limits: Limits) -> PlannedRun:
+    """The run of the job: it is told the whole wish, so that a sources file on this machine will do for a Glue job, and how long a load is
+    waited for, where that is said: a look has gone by it."""
+    told = wish_arguments(wish)
+    if limits.load_quiet_minutes != Limits().load_quiet_minutes:
+        told["load_quiet_minutes"] = str(limits.load_quiet_minutes)
+    return PlannedRun(SNAPSHOT, (), 0, tuple(told.items()))
 
 
 def plan_here(session: Session, wish: SnapshotWish) -> SnapshotPlan:
@@ -67,7 +72,7 @@ def plan_here(session: Session, wish: SnapshotWish) -> SnapshotPlan:
 
 def take_snapshot(session: Session, wish: SnapshotWish) -> Snapshotted:
     """Start the run, wait for it, and read the manifest it has written."""
-    outcome = session.run_alone(planned_run(wish))
+    outcome = session.run_alone(planned_run(wish, session.settings.limits))
     if outcome.state != "SUCCEEDED":
         return Snapshotted(outcome)
     with translated():

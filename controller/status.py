@@ -185,7 +185,9 @@ def _of_item(state: TableState) -> TableStatus:
 
 def _stopped_before_plan(state: TableState) -> bool:
     """Whether the last run was stopped by what no plan looks at: each run tries again, and what it finds is no matter of the raw files."""
-    return state.blocked is not None and mark_in(state.blocked) == BEFORE_PLAN and state.last_run.get("outcome") == "blocked"
+    rests = bool(state.paused) or (state.has_source and not state.active)
+    by, outcome = state.blocked, state.last_run.get("outcome")
+    return not rests and by is not None and mark_in(by) == BEFORE_PLAN and outcome == "blocked"
 
 
 def _problem(by: BlockedBy | None) -> Problem | None:

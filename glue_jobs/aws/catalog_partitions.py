@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Literal
 
 from glue_jobs.aws.catalog_storage import ATTEMPTS, EXISTS, MISSING, glue_columns, name_types, storage
@@ -47,10 +47,11 @@ def refresh_partitions(
     location: str,
     columns: Schema,
     partitioning: Partitioning,
+    placed: Collection[PartitionValues] | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Give every partition the columns of the table and its folder's place, where they differ; how many did. Needed when a column's type
-    grew, or where the table was made by others or was elsewhere.
+    """Give every partition the columns of the table, and those `placed` (None: all) their folder's place, where they differ; how many did.
+    Needed when a column's type grew, or where the table was made by others or was elsewhere.
 
     Each partition has its own list of columns, and Athena refuses one whose type isn't the table's; and it has its own place, which is
     where Athena reads it.
@@ -60,8 +61,10 @@ def refresh_partitions(
     for partition in _partitions(glue, database, name):
         found: Any = partition["StorageDescriptor"]
         values = [str(value) for value in partition["Values"]]
-        folder = location + folder_of(partitioning, tuple(None if value == NULL_FOLDER else value for value in values))
-        if name_types(found["Columns"]) != name_types(wanted) or str(found.get("Location", "")).rstrip("/") != folder.rstrip("/"):
+        ours = tuple(None if value == NULL_FOLDER else value for value in values)
+        there = str(found.get("Location", ""))
+        folder = location + folder_of(partitioning, ours) if placed is None or ours in placed else there
+        if name_types(found["Columns"]) != name_types(wanted) or there.rstrip("/") != folder.rstrip("/"):
             entry = {"Values": values, "StorageDescriptor": storage(folder, wanted)}
             left[tuple(values)] = {"PartitionValueList": values, "PartitionInput": entry}
     changed = len(left)

@@ -114,7 +114,7 @@ def _of_no_answer(error: BotoCoreError) -> DmslakeError:
 # How the operations of a service end, of those that the jobs ask for; the least ambiguous first.
 _NOUNS = {
     "dynamodb": ("Item", "Items", "DescribeTable"),
-    "s3": ("Object", "Objects", "Bucket", "Upload", "Versioning", "Encryption", "Policy", "Location"),
+    "s3": ("Object", "Objects", "Bucket", "Upload", "Versioning", "Policy", "Location"),
     "glue": ("Database", "Table", "Tables", "Partition", "Partitions", "JobRun", "JobRuns", "Job", "Jobs", "Trigger", "Triggers"),
 }
 
@@ -140,6 +140,7 @@ def _action(error: ClientError) -> str:
         "UploadPartCopy": "s3:PutObject and s3:GetObjectVersion", "ListMultipartUploads": "s3:ListBucketMultipartUploads",
         "GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration", "ListParts": "s3:ListMultipartUploadParts",
         "GetObject": "s3:GetObject (of an older version s3:GetObjectVersion)", "Scan": "dynamodb:Scan", "Query": "dynamodb:Query",
+        "CreateTable": "dynamodb:CreateTable or glue:CreateTable", "GetBucketEncryption": "s3:GetEncryptionConfiguration",
     }  # fmt: skip
     name = error.operation_name
     return service.get(name) or next((f"{each}:{name}" for each, nouns in _NOUNS.items() if name.endswith(nouns)), name)

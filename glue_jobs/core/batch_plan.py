@@ -26,7 +26,7 @@ def next_batch(state: TableState, snapshot: Snapshot, listing: RawListing, limit
     behind = [file for file in late if file.key not in listing.blank]
     if behind:
         some = _first_of(behind, listing, limits)
-        context = _context_of(state, snapshot, listing, behind)
+        context = _context_of(state, snapshot, listing, some, behind)
         rest = (*behind[len(some) :], *pending)
         return TakeBatch(some, context, tuple(passed), len(rest), sum(file.size for file in rest), late=True)
     waiting = in_order((*late, *pending)) if late else tuple(pending)
@@ -189,9 +189,12 @@ def _same(taken: Input | None, file: RawFile) -> bool:
     return taken is not None and taken.matches(file.etag)
 
 
-def _context_of(state: TableState, snapshot: Snapshot, listing: RawListing, late: Sequence[RawFile]) -> tuple[RawFile, ...]:
-    """Every applied file of the generation that was written after the first of the late ones and up to the cursor, those aside."""
-    first, late_keys = cdc_name(late[0].key), {file.key for file in late}
+def _context_of(
+    state: TableState, snapshot: Snapshot, listing: RawListing, late: Sequence[RawFile], behind: Sequence[RawFile]
+) -> tuple[RawFile, ...]:
+    """Every applied file of the generation that was written after the first of the late ones and up to the cursor, those aside. behind: all
+    that are late: one that was applied and is written anew, and waits for the next change, has newer rows all the same."""
+    first, late_keys, waiting = cdc_name(late[0].key), {file.key for file in late}, {file.key for file in behind[len(late) :]}
     listed = {file.key: file for file in listing.cdc}
     context: list[RawFile] = []
     for key, item in snapshot.applied.items():
@@ -200,7 +203,7 @@ def _context_of(state: TableState, snapshot: Snapshot, listing: RawListing, late
             continue
         if item.is_blank:
             continue
-        if key not in listed or not _same(item, listed[key]):
+        if key not in listed or not (_same(item, listed[key]) or key in waiting):
             raise blocked(
                 "late-file-without-context",
                 f"{late[0].base} came late, and a file that was applied after it is no longer there as it was",

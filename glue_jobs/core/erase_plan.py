@@ -82,7 +82,7 @@ def older_names(renames: Iterable[Rename], generation: int = 0, change: str = ""
     first. After one that was undone the column had the new name in files of that time, and not the old name before it is another's."""
     older: dict[str, set[str]] = {}
     for rename in renames:
-        if rename.undone and rename.change <= change:
+        if rename.undone and (not change or rename.change <= change):
             for names in (names for name, names in older.items() if rename.old in names):
                 names.add(rename.new)
             older.setdefault(rename.old, set()).add(rename.new)

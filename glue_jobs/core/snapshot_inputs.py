@@ -127,11 +127,17 @@ def are_rewritten(loads: Sequence[RawFile], before: Sequence[Input]) -> bool:
     return bool(now) and all(known.get(key) not in (modified, "") for key, modified in now.items())
 
 
+def _is_copied(cdc: Sequence[RawFile], before: Sequence[Input]) -> bool:
+    """Whether a CDC file was written anew, as where the folder was copied in place: DMS writes load files anew, and no old CDC file."""
+    known = {item.key: item for item in before}
+    return any((item := known.get(file.key)) is not None and item.etag != file.etag for file in cdc)
+
+
 def check_none_gone(wish: SnapshotWish, counted: Counted, gone: Sequence[Input], before: Sequence[Input], why: str) -> None:
     """Refuse to make a version of what is left where raw files that the version before is made of have vanished, as by an expiration: its
     rows would be fewer, or older. Not where the table was loaded anew, which removes them. why: it can't be gone on from."""
     again = loads_again([item for item in before if cdc_name(item.key) is None], [input_of(file) for file in counted.loads])
-    if gone and (again or not counted.loads):
+    if gone and (again or not counted.loads or _is_copied(counted.cdc, before)):
         raise blocked(
             "snapshot-input-gone",
             f"{len(gone)} raw file(s) that the version before is made of are gone, and it can't be gone on from: {why}",

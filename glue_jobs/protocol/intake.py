@@ -54,7 +54,7 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
     while True:
         if listed is None:
             listed = _Listed.of(run)
-            last = listed.last
+            last = listed.last(run.state)
         elif not listed.holds(run):
             listed = _Listed.of(run)
         if listed.change == run.snapshot.change:
@@ -75,7 +75,7 @@ def take_all(run: TableRun, worker: Worker, takes: tuple[type, ...]) -> None:
             run.note = action.reason if isinstance(action, Rest) else f"not a job for {run.context.job}: {type(action).__name__}"
             return
         if isinstance(action, TakeBatch) and not action.late and _is_after(action.files[0], last):
-            run.note = "what came since the run began is the next run's"
+            run.note, run.leaves = "what came since the run began is the next run's", True
             return
         try:
             _take(run, worker, action)
@@ -178,10 +178,9 @@ class _Listed:
     def change(self) -> str:
         return self.snapshot.change
 
-    @property
-    def last(self) -> CdcName | None:
-        """The newest CDC file's place in the order of writing."""
-        return cdc_name(self.listing.cdc[-1].key) if self.listing.cdc else None
+    def last(self, state: TableState) -> CdcName | None:
+        """The place in the order of writing of the newest CDC file that a person does not leave out."""
+        return next((cdc_name(file.key) for file in reversed(self.listing.cdc) if not state.skips(file.key)), None)
 
     @classmethod
     def of(cls, run: TableRun) -> _Listed:

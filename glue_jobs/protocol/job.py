@@ -232,6 +232,7 @@ def _last_run(context: JobContext, run: TableRun, failure: DmslakeError | None, 
         **({"staged": run.staged[-1].id} if run.staged else {}),
         # The change stands, and yet its partitions may be seen by nobody who asks the catalog: the controller raises an alarm.
         **({"catalog_pending": run.state.catalog_pending} if run.catalog_failed and run.state.catalog_pending else {}),
+        **({"leaves": True} if run.leaves else {}),
         "note": run.note,
         **{name: totals.get(name, 0) for name in _TOTALS},
         "table_rows": run.snapshot.rows,

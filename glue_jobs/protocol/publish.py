@@ -60,7 +60,10 @@ def update_catalog(
         ordered = sorted(partitions, key=lambda values: tuple((value is None, value or "") for value in values))
         add_partitions(glue, database, name, ordered, location=location, columns=columns, partitioning=snapshot.partitioning)
         if refresh or synced == "moved":
-            refresh_partitions(glue, database, name, location=location, columns=columns, partitioning=snapshot.partitioning)
+            # One that a person has put elsewhere, of which the table has no rows, stays there.
+            placed = None if synced == "moved" else {file.partition for file in snapshot.files.values()}
+            at = {"location": location, "columns": columns, "partitioning": snapshot.partitioning}
+            refresh_partitions(glue, database, name, **at, placed=placed)
     return True
 
 

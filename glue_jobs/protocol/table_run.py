@@ -79,6 +79,7 @@ class TableRun:
     staged: list[ChangeRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     note: str = ""
+    leaves: bool = False  # files to the next run, that came since this one began
     _counter: int = 0
     catalog_failed: bool = False
     mark: str = ""  # of the plan that a block is found by

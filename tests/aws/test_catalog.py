@@ -216,6 +216,22 @@ def test_partitions_follow_a_table_that_moved(glue: Any, database: str) -> None:
     }
 
 
+def test_a_partition_that_a_person_put_elsewhere_stays_there(glue: Any, database: str) -> None:
+    """Of which the table has no rows; it gets the columns all the same."""
+    sync(glue, database)
+    add(glue, database, [("2024", "a"), ("1999", "a")])
+    refresh(glue, database, location="s3://archive/orders/")
+    grown = (Column("Id", "decimal(20,0)"), COLUMNS[1])
+
+    assert refresh(glue, database, columns=grown, placed={("2024", "a")}) == 2
+
+    found = {each.values: (each.location, each.columns[0][1]) for each in read_partitions(glue, database, "sales_orders")}
+    assert found == {
+        ("2024", "a"): (f"{LOCATION}odate_year=2024/region=a/", "decimal(20,0)"),
+        ("1999", "a"): ("s3://archive/orders/odate_year=1999/region=a/", "decimal(20,0)"),
+    }
+
+
 def test_what_another_program_noted_goes_with_it(glue: Any, database: str) -> None:
     """Spark would take columns and place from its own notes, Athena partitions from theirs. What a person said stays, also later."""
     glue.create_database(DatabaseInput={"Name": database})

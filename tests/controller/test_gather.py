@@ -406,6 +406,17 @@ def test_items_outside_of_the_scope_are_left_alone(world: World) -> None:
     assert [fact.path for fact in look(world, everything=True).tables] == [str(other), str(unfinished)]
 
 
+def test_an_item_that_can_not_be_read_is_an_error_of_its_own_controller(world: World) -> None:
+    """Not of every one; that of a table without a source, which is in every scope, of each."""
+    world.put_item(replace(ORDERS, prefix="elsewhere/shop/"), ActiveFlag="perhaps")
+    lake_only = replace(STORES, bucket="lake-bucket", prefix="made/")
+    world.put_item(lake_only, Source="none", PartitionKey="year(")
+
+    found = look(world).tables
+
+    assert [(fact.path, fact.state) for fact in found] == [(str(lake_only), None)]
+
+
 US = replace(ORDERS, prefix="us/shop/")  # of another controller with the same `--lake`
 
 

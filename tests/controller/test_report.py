@@ -163,6 +163,15 @@ def test_the_lag_that_is_left_is_of_the_last_plan(outcomes: tuple[str, ...], aga
     assert report.tables[0].lag_seconds == lag
 
 
+def test_a_run_that_leaves_files_to_the_next_one_has_not_caught_up() -> None:
+    """Where a change takes hours, DMS has written for as long by its end."""
+    plan = TablePlan(A, "take-batch", lag_seconds=7200.0)
+
+    lags = [report_of(ended(A, results={A: result(leaves=leaves)}), tables=(plan,)).tables[0].lag_seconds for leaves in (True, False)]
+
+    assert lags == [7200.0, 0.0]
+
+
 def test_a_table_that_was_held_does_not_fail_with_another_of_its_run() -> None:
     """A run ends as the worst of its tables; of the other one nobody must do anything."""
     tables = tuple(TablePlan(path, "apply", job=LOAD_INCREMENTAL) for path in (A, B))

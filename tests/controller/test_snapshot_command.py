@@ -15,13 +15,14 @@ from controller.runners import job_arguments
 from controller.snapshotting import Snapshotted, planned_run
 from glue_jobs.aws.clients import Clients
 from glue_jobs.core.arguments import parse_arguments
+from glue_jobs.core.limits import Limits
 from glue_jobs.core.settings import Settings
 from glue_jobs.core.snapshot_sources import read_wish
 from infra.local.embedded import EmbeddedAws
 from tests.controller.past_world import Command
 from tests.snapshots import LAST_DAY, SnapshotTable
 
-RUN = planned_run(read_wish({"table": "o", "path": "s3://raw/o/", "primary_keys": "id", "to": "s3://out/"}, {}, date(2024, 5, 1)))
+RUN = planned_run(read_wish({"table": "o", "path": "s3://raw/o/", "primary_keys": "id", "to": "s3://out/"}, {}, date(2024, 5, 1)), Limits())
 LOGGED = json.dumps({"phase": "failed", "error": {"code": "no-raw-files", "message": "no file", "todo": "correct the path"}})
 READ_THE_LOG = "read the run's log; readers see the version before"
 LOAD = [("I", (1, "a", date(2024, 1, 1)), "2030-01-01 00:00:00"), ("I", (2, "b", None), "2030-01-01 00:00:00")]
@@ -120,9 +121,10 @@ def test_the_run_is_told_the_whole_wish() -> None:
     given = {"table": "orders", "path": "s3://raw/o/", "primary_keys": "id", "to": "s3://out/", "database": "mine", "keep": "2"}
     wish = read_wish(given, {}, date(2024, 5, 1))
 
-    words = job_arguments(Settings(database="theirs"), planned_run(wish), "run-1")
+    words = job_arguments(Settings(database="theirs"), planned_run(wish, Limits()), "run-1")
 
     assert read_wish(parse_arguments(words), {}, date(1999, 1, 1)) == wish
+    assert dict(planned_run(wish, Limits(load_quiet_minutes=0)).arguments)["load_quiet_minutes"] == "0"
 
 
 def test_a_run_without_a_manifest_has_failed() -> None:

@@ -119,8 +119,10 @@ def test_transaction_files_that_a_run_has_looked_at_wait_for_nothing() -> None:
     )
 
     waiting = [one(replace(fact, listing=with_transactions(fact.listing, files))).waiting_seconds for files in ([old], [old, new])]
+    left = replace(fact, state=replace(fact.state, last_run={**last, "leaves": True})) if fact.state else fact
 
     assert waiting == [None, 1800]
+    assert one(replace(left, listing=with_transactions(left.listing, [old]))).waiting_seconds == 9 * 3600, "it did not take all"
 
 
 def test_what_waits_counts_from_when_it_came() -> None:
@@ -169,9 +171,14 @@ def test_what_stopped_the_last_run_before_its_plan_is_a_block() -> None:
     """No plan finds it: the change records say it, for one. A run that came through since has found it gone."""
     block = json.dumps({"code": "state-went-back", "message": "m", "todo": "t", "signature": "before-plan"})
 
-    for outcome, word in (("blocked", "blocked"), ("nothing", "up-to-date")):
-        table = one(facts(ORDERS, loaded=(LOAD, CDC[0]), Blocked=block, LastRun={"outcome": outcome}))
-        assert (table.state, bool(check([table], 86_400))) == (word, outcome == "blocked")
+    for outcome, edits, word in (
+        ("blocked", {}, "blocked"),
+        ("nothing", {}, "up-to-date"),
+        ("blocked", {"Paused": "by hand"}, "paused"),
+        ("blocked", {"ActiveFlag": "false"}, "inactive"),
+    ):
+        table = one(facts(ORDERS, loaded=(LOAD, CDC[0]), Blocked=block, LastRun={"outcome": outcome}, **edits))
+        assert (table.state, bool(check([table], 86_400))) == (word, word == "blocked")
 
 
 def test_a_block_comes_with_the_way_out() -> None:

@@ -472,6 +472,17 @@ def test_late_files_are_no_more_than_a_change_takes() -> None:
     assert then == TakeBatch((cdc(3),), (cdc(4),), remaining=2, remaining_bytes=2 * size, late=True)
 
 
+def test_a_late_file_that_waits_was_applied_before_all_the_same() -> None:
+    """Written anew, as by an encryption, those of a window are late, and what they brought is in the lake: an older file of the first
+    change must not take it back."""
+    snapshot = loaded([cdc(1), cdc(2), cdc(3), cdc(4)], at=4)
+    files = (load(), cdc(1), cdc(2, etag="new"), cdc(3, etag="new"), cdc(4))
+
+    action = plan(snapshot, *files, limits={"batch_files": 1})
+
+    assert action == TakeBatch((files[2],), (files[3], files[4]), remaining=1, remaining_bytes=files[3].size, late=True)
+
+
 def test_a_file_named_after_a_time_to_come_blocks() -> None:
     """As the cursor it would put all that comes until then behind it, unseen. A name in any zone is within a day of its file's time."""
     ahead = cdc(60 * 24)._replace(modified=named(0))

@@ -259,12 +259,14 @@ def test_a_version_has_the_rows_of_files_that_have_gone(now: list[RawFile]) -> N
         ([file(SECOND_LOAD), file(SECOND)], {"primary_keys": "nr"}, "primary_keys was"),
         ([file(LOAD), file(SECOND_LOAD), file("x/20240502-000000000.parquet")], {}, "came late"),
         ([file(THIRD)], {"layout": "dated"}, "layout was"),
+        ([file(LOAD, "2024-05-02", "f"), file(SECOND_LOAD, "2024-05-02", "f"), file(THIRD, etag="f")], {}, "has changed"),
         ([file(LOAD, "2024-05-02"), file(SECOND_LOAD, "2024-05-02"), file(THIRD)], {}, "written again"),
     ],
 )
 def test_what_is_left_of_vanished_files_is_no_snapshot(now: list[RawFile], run: dict[str, str], why: str) -> None:
-    """Where the version before can't be gone on from: rows of a load file would be gone, those of a CDC file as they were before."""
-    before = manifest(file(LOAD), file(SECOND_LOAD), file(SECOND))
+    """Where the version before can't be gone on from: rows of a load file would be gone, those of a CDC file as they were before. Also
+    where all that is left was copied in place."""
+    before = manifest(file(LOAD), file(SECOND_LOAD), file(SECOND), file(THIRD))
 
     with pytest.raises(TableBlocked, match=f"are gone, and it can't be gone on from: .*{why}") as caught:
         planned(wish(**run), listing(*now), before)

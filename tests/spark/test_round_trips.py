@@ -117,7 +117,7 @@ def test_what_comes_while_a_run_works_is_the_next_runs(loaded: WorkTable, monkey
 
     assert loaded.run(batch_files="1", listing_seconds="0") == 0, loaded.last_run()
 
-    assert (loaded.last_run()["change_count"], "next run's" in loaded.last_run()["note"], listed) == (2, True, 3)
+    assert (loaded.last_run()["change_count"], loaded.last_run()["leaves"], listed) == (2, True, 3)
     monkeypatch.undo()
     loaded.cdc([("U", (AT, 2, "late"))], name=late)
     assert loaded.run(batch_files="1") == 0, loaded.last_run()

@@ -47,6 +47,7 @@ COMPARED = (
         ),
     ),
     ("W3", "500,000 scattered changes", (("iceberg", COPY), ("iceberg-mor", f"{READ}: readers pay later"))),
+    ("W5", "24 hourly batches of the newest rows and new ones", (("delta", DELTA), ("iceberg", COPY))),
     (
         "W7",
         "a full load, partitioned and sorted",

@@ -62,8 +62,8 @@ def update_catalog(
         if refresh or synced == "moved":
             # One that a person has put elsewhere, of which the table has no rows, stays there.
             placed = None if synced == "moved" else {file.partition for file in snapshot.files.values()}
-            at = {"location": location, "columns": columns, "partitioning": snapshot.partitioning}
-            refresh_partitions(glue, database, name, **at, placed=placed)
+            layout = snapshot.partitioning
+            refresh_partitions(glue, database, name, location=location, columns=columns, partitioning=layout, placed=placed)
     return True
 
 

@@ -650,6 +650,20 @@ def test_a_glue_table_at_the_same_place_is_taken_over(make_table: TableMaker) ->
     assert [column["Name"] for column in table.catalog_table()["StorageDescriptor"]["Columns"]] == ["id"]
 
 
+def test_types_that_not_every_reader_takes_are_warned_of(make_table: TableMaker) -> None:
+    """The files stay as they are, and the catalog says the lake's types."""
+    table = make_table()
+    table.edit(LastFullLoadDate=FUTURE)
+    columns = {"at": pa.array([0], pa.timestamp("ns")), "clock": pa.array([0], pa.time64("us")), "large": pa.array([1], pa.uint32())}
+    put(table, "a.parquet", {"id": ids(1), "small": pa.array([1], pa.uint8()), **columns})
+
+    adopted(table)
+
+    (warning,) = (text for text in table.item()["LastRun"]["warnings"] if "not every reader" in text)
+    assert warning.startswith("at (timestamp[ns]), clock (time64[us]), large (uint32): ")
+    assert "nanoseconds are cut" in warning
+
+
 def test_a_deleted_file_of_the_other_program_is_repaired(sample: LakeTable) -> None:
     """It comes back from its version under one of our names, and is still read without its `Op`."""
     adopted(sample)

@@ -20,6 +20,7 @@ from glue_jobs.core.paths import S3Uri, changes_folder
 from glue_jobs.core.record import DataFile
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.verify import of_living
+from glue_jobs.protocol.history import last_published
 from glue_jobs.protocol.history_table import uploads_of
 from glue_jobs.protocol.recover import recover
 from glue_jobs.protocol.table_run import TableRun
@@ -111,6 +112,22 @@ def test_damage_is_repaired_after_an_erase_that_the_history_had_no_part_in(new_t
     assert table.repair().code == 0
 
     assert (table.verify(), check_history(table)) == ([], before)
+
+
+def test_the_last_change_is_found_where_the_history_s_record_is_gone(new_table: MakeTable) -> None:
+    """As after a purge that broke off: of a change of the history alone nothing else tells whether it was published."""
+    table = kept(new_table)
+    before = table.head().id
+    batch(table, (900, "I", (9, "new", 9)), (901, "D", (9, None, None)))
+    table.sync()
+    head = table.head()
+    assert (head.parent, head.added, head.superseded) == (before, (), ())
+    assert last_published(table.clients.s3, table.out_path) == head.id
+    records = changes_folder(folder(table))
+    gone = f"{records.key}{history_of(table).change}.json"
+    table.clients.s3.delete_object(Bucket=records.bucket, Key=gone)
+
+    assert last_published(table.clients.s3, table.out_path) == before
 
 
 def test_a_history_that_is_behind_is_a_note(new_table: MakeTable) -> None:

@@ -13,7 +13,7 @@ from glue_jobs.core.record import Input
 from glue_jobs.core.snapshot import Snapshot
 from glue_jobs.core.state import TableState
 
-_ANY_ZONE = timedelta(days=1)
+_AHEAD = timedelta(days=7)  # of a name: more than any zone, and than a made-up feed runs ahead
 
 
 def next_batch(state: TableState, snapshot: Snapshot, listing: RawListing, limits: Limits) -> Action:
@@ -57,7 +57,7 @@ def _check_not_ahead(state: TableState, pending: Sequence[RawFile]) -> None:
     S3's clock alone: a file was begun before it was written, whatever the zone of its name."""
     file = max(pending, key=lambda file: cdc_name(file.key) or CdcName("", ""), default=None)
     name = cdc_name(file.key) if file else None
-    if file is None or name is None or name.time - file.modified <= _ANY_ZONE:
+    if file is None or name is None or name.time - file.modified <= _AHEAD:
         return
     raise blocked(
         "cdc-file-ahead",

@@ -16,6 +16,8 @@ from glue_jobs.core.snapshot import Snapshot, loads_again
 from glue_jobs.core.state import TableState
 from glue_jobs.core.work import input_of
 
+_CLEARLY = WRITTEN_WITHIN  # older by its name than the load
+
 
 def load_due(state: TableState, snapshot: Snapshot, listing: RawListing, now: datetime, limits: Limits) -> Action | None:
     _check_skipped(state, snapshot, listing)
@@ -166,7 +168,7 @@ def _check_no_copy(state: TableState, snapshot: Snapshot, listing: RawListing, l
         return
     margin = timedelta(minutes=limits.load_start_margin_minutes)
     since = written_at(snapshot, loads) - margin
-    old = (since - max(WRITTEN_WITHIN, margin)).strftime(DIGITS)
+    old = (since - max(_CLEARLY, margin)).strftime(DIGITS)
     young = (file for file in listing.cdc if file.modified >= since and (file.key in snapshot.applied or file.key in snapshot.awaited))
     found = next((file for file in young if (name := cdc_name(file.key)) and name.digits < old), None)
     if found is None:

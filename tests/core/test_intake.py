@@ -484,8 +484,8 @@ def test_a_late_file_that_waits_was_applied_before_all_the_same() -> None:
 
 
 def test_a_file_named_after_a_time_to_come_blocks() -> None:
-    """As the cursor it would put all that comes until then behind it, unseen. A name in any zone is within a day of its file's time."""
-    ahead = cdc(60 * 24)._replace(modified=named(0))
+    """As the cursor it would put all that comes until then behind it, unseen. A name in any zone is within a week of its file's time."""
+    ahead = cdc(60 * 24 * 7)._replace(modified=named(0))
     action = plan(loaded(), load(), cdc(1), ahead._replace(modified=named(-1)))
 
     assert stopped(action) == "cdc-file-ahead"

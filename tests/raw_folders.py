@@ -53,7 +53,7 @@ UNPADDED = tuple(Layout(sequence, delimiter, padded=False) for sequence in SEQUE
 LAYOUTS = (Layout(), Layout(separator="_"), *DATED, *UNPADDED, Layout(folder="p1/"), Layout("YYYYMMDD", folder="eu/"))
 # Those whose keys sort by time, so that a listing need not begin at their first file.
 BY_TIME = tuple(layout for layout in (Layout(), Layout(separator="_"), *DATED) if layout.sequence not in ("MMYYYYDD", "DDMMYYYY"))
-LISTED_AT = datetime(2024, 5, 17, 10, tzinfo=timezone.utc)
+LISTED_AT = datetime(2024, 12, 31, tzinfo=timezone.utc)  # later than any of the names
 
 
 def every(step: timedelta, count: int, since: datetime) -> list[datetime]:

@@ -122,7 +122,7 @@ def test_a_file_from_long_ago_is_pending_again_once_its_change_is_undone(make: T
 def test_an_older_late_file_does_not_win_after_a_skip_over_a_reload(make: Tables) -> None:
     """The rows gone back to have files of the new generation, too: those of a load that was only asked for."""
     table = make()
-    older, newer, bad = (f"20990501-1200{second:02d}000.parquet" for second in range(3))
+    older, newer, bad = (cdc_file_name(datetime.now(timezone.utc) + timedelta(hours=hours)) for hours in (1, 2, 3))
     first = take(table, ("U", (1, "newer")), name=newer)
     table.edit(Request="reload")
     table.sync()

@@ -35,7 +35,7 @@ from tests.spark.tables import WorkTable
 Row = frozenset[tuple[str, Any]]
 MEMORY_BYTES = 6 << 30  # less than what a damaged length asks for
 FORMATS = ("parquet", "csv", "parquet-gzip", "parquet-2.0", "csv.gz", "parquet-pandas")
-FIRST_CDC = datetime(2031, 1, 1, tzinfo=timezone.utc)  # after all loads, whatever damage does to their times
+FIRST_CDC = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(days=2)  # after all loads
 WISH = FeedWish(rows=25, rounds=1, changes=16, files=1)
 
 

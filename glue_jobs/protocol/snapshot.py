@@ -305,13 +305,17 @@ def _prune(clients: Clients, wish: SnapshotWish, mine: Version) -> tuple[str, ..
     used = {version_of(location, wish.folder) for location in locations}
     s3, folder = clients.s3, wish.folder
     start = folder.key + RUNS
-    written = {file.key[len(start) : -len(".json")]: file.modified for file in list_files(s3, folder.bucket, start)}
+    written = {
+        file.key[len(start) : -len(".json")]: file.modified for file in list_files(s3, folder.bucket, start) if file.key.endswith(".json")
+    }
     now = max(written.values(), default=None)  # by S3's clock: this run's own is the last, or nearly
     kept, old = removable(written.items(), wish.keep)
     if wish.by_column:
         for name in kept:
             manifest = _undamaged(s3, folder, name)
-            used = used | (folders_of(manifest) if manifest else set())
+            if manifest is None:
+                return ()  # nothing tells whose files it has
+            used = used | folders_of(manifest)
     removed = []
     for name in old:
         manifest = _undamaged(s3, folder, name) if name not in used else None

@@ -160,6 +160,14 @@ def test_kept_versions_keep_the_files_of_versions_before(orders: SnapshotTable) 
 
     assert {orders.folder.key + file.path for file in second.files} <= there
     assert any(file in first.files for file in second.files)
+    place = f"{orders.folder.key}_runs/{orders.versions()[-1]}.json"
+    whole = orders.read_key(place)
+    orders.clients.s3.put_object(Bucket=orders.folder.bucket, Key=f"{orders.folder.key}_runs/notes.txt", Body=b"of a person")
+    orders.clients.s3.put_object(Bucket=orders.folder.bucket, Key=f"{orders.folder.key}_runs/2999-damaged.json", Body=b"{")
+    assert orders.take(**dated) is not None
+    assert {orders.folder.key + file.path for file in second.files} <= set(orders.keys()), "nothing tells what a damaged one has"
+    orders.clients.s3.delete_object(Bucket=orders.folder.bucket, Key=f"{orders.folder.key}_runs/2999-damaged.json")
+    assert orders.read_key(place) == whole
     for number in (4, 5):
         orders.put(cdc(number), [("U", (1, f"at {number}", day(1)), f"2024-05-0{number} 00:00:00")])
         orders.take(**dated)

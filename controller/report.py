@@ -88,7 +88,9 @@ class RunReport:
     def exit_code(self) -> int:
         """3: settings, credentials or jobs are wrong; 1: a table failed or is blocked; 4: only leases were held; 0: all else."""
         codes = {table.exit_code for table in self.tables} - {0}
-        return next((code for code in (3, 1, LEASE_HELD_EXIT) if code in codes), 1 if codes else 0)
+        if codes <= {LEASE_HELD_EXIT}:
+            return max(codes, default=0)
+        return 3 if 3 in codes else 1
 
     @property
     def failures(self) -> tuple[str, ...]:

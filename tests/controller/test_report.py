@@ -279,10 +279,10 @@ def test_tables_without_a_run(plan: TablePlan, word: str, exit_code: int) -> Non
     assert report.exit_code == exit_code
 
 
-@pytest.mark.parametrize(("codes", "exit_code"), [((), 0), ((0, 0), 0), ((0, 4), 4), ((4, 1), 1), ((1, 3, 4), 3)])
+@pytest.mark.parametrize(("codes", "exit_code"), [((), 0), ((0, 0), 0), ((0, 4), 4), ((4, 1), 1), ((2, 4), 1), ((1, 3, 4), 3)])
 def test_exit_code_of_several_tables(codes: tuple[int, ...], exit_code: int) -> None:
     """Configuration before failure before a held lease."""
-    words = {0: "committed", 1: "failed", 3: "failed", 4: "lease-held"}
+    words = {0: "committed", 1: "failed", 2: "failed", 3: "failed", 4: "lease-held"}
     tables = tuple(TableReport(A, "apply", words[code], error=Problem("x", "y", exit_code=code)) for code in codes)
 
     assert RunReport("run", "", 0, tables).exit_code == exit_code
